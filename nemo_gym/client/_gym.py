@@ -22,6 +22,7 @@ from nemo_gym.client._rollout import Rollout, broken_off, read_line, refusal
 from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.processes.event_loop_thread import EventLoopThread, run_blocking
+from nemo_gym.rows.forms import AnyRow
 
 if TYPE_CHECKING:
     import aiohttp
@@ -82,7 +83,7 @@ class Gym(_Client):
 
     def rollouts(
         self,
-        rows: Iterable[Mapping[str, Any]],
+        rows: Iterable[AnyRow],
         *,
         num_repeats: int = 1,
         **options: Unpack[RolloutOptions],
@@ -183,7 +184,7 @@ class AsyncGym(_Client):
 
     async def rollouts(
         self,
-        rows: Iterable[Mapping[str, Any]],
+        rows: Iterable[AnyRow],
         *,
         num_repeats: int = 1,
         **options: Unpack[RolloutOptions],

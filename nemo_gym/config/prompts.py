@@ -6,11 +6,10 @@ replaced by that field of the row, `{{` and `}}` are braces. A row with an input
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from string import Formatter
-from typing import Any
 
 import yaml
 from pydantic import BaseModel, PrivateAttr, ValidationError
@@ -134,7 +133,7 @@ def _fields_of(template: str, role: str, prompt_config: PromptConfig) -> list[st
     return names
 
 
-def _fill(template: str, role: str, row: Mapping[str, Any], prompt_config: PromptConfig) -> str:
+def _fill(template: str, role: str, row: AnyRow, prompt_config: PromptConfig) -> str:
     try:
         return template.format_map(row)
     except (ValueError, TypeError, LookupError, AttributeError) as error:

@@ -14,7 +14,7 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +22,6 @@ from nemo_gym.datasets.checking import read_rows
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.rollouts.output.atomic import replacing
 
-Row = dict[str, Any]
 BAD_INPUT = 2
 
 
@@ -57,13 +56,17 @@ def converter_options(description: str | None, arguments: Sequence[str] | None) 
     return parser.parse_args(arguments)
 
 
-def made_tasks(make_task: Callable[[int, random.Random], Row], options: argparse.Namespace) -> Iterator[Row]:
+def made_tasks(
+    make_task: Callable[[int, random.Random], Mapping[str, Any]], options: argparse.Namespace
+) -> Iterator[Mapping[str, Any]]:
     """Yield `options.size` tasks, made with one random generator seeded with `options.seed`."""
     rng = random.Random(options.seed)
     return (make_task(index, rng) for index in range(options.size))
 
 
-def converted(path: Path, convert: Callable[[Row], Row]) -> Iterator[Row]:
+def converted(
+    path: Path, convert: Callable[[dict[str, Any]], Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
     """Yield the converted rows of a file.
 
     Raises `ConfigError` with the line number if `convert` raises `ValueError`, or `KeyError` for a missing field.
@@ -81,7 +84,7 @@ def bad_row(message: str) -> ConfigError:
     return ConfigError(message, code="bad_row")
 
 
-def write_rows(rows: Iterable[Row], output: Path, *, noun: str = "tasks") -> None:
+def write_rows(rows: Iterable[Mapping[str, Any]], output: Path, *, noun: str = "tasks") -> None:
     """Write `rows` to `output`, compressed according to its name, and print their number."""
     count = 0
     try:

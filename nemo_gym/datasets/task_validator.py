@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from nemo_gym.datasets.task_schemas import task_faults
+from nemo_gym.rows.forms import AnyRow
 
 _MOST_SHOWN = 20
 
@@ -43,7 +43,7 @@ class TaskDataValidator:
         self._schema = adapter
         self.report = TaskDataValidationReport(server_name, dataset_fpath)
 
-    def validate_row(self, row_index: int, row: Mapping[str, Any]) -> None:
+    def validate_row(self, row_index: int, row: AnyRow) -> None:
         """Add the faults of a row to the report."""
         faults = [
             f"row {row_index}: {fault.field}: {fault.message}" for fault in task_faults(self._schema, row)

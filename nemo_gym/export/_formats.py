@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
@@ -19,7 +19,8 @@ from nemo_gym.export._writing import ENDINGS
 from nemo_gym.export.report import Loss, Report
 from nemo_gym.failures import SCORED_OUTCOMES, ConfigError, Outcome
 
-Row = dict[str, Any]
+ExportRecord: TypeAlias = dict[str, Any]
+"""A line of an export, in the format of its trainer."""
 
 
 class Options(BaseModel, extra="forbid", frozen=True):
@@ -63,7 +64,7 @@ class Format(ABC, Generic[OptionsT]):
         return {}
 
     @abstractmethod
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         """Yield the rows of a group's selected rollouts."""
 
 

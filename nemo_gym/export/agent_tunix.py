@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nemo_gym.export._conversation import ChatTranscript, TextFormat, TextOptions, conversation_of
-from nemo_gym.export._formats import Row
+from nemo_gym.export._formats import ExportRecord
 from nemo_gym.export._rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import LeftOut, Loss
@@ -52,10 +52,10 @@ class AgentTunix(TextFormat[AgentTunixOptions]):
     def defaults(cls, files: RolloutFiles) -> Mapping[str, Any]:
         return {"num_generations": max(2, files.largest_group)}
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         return (self._task_row if self.options.form == "tasks" else self._trajectories)(group)
 
-    def _trajectories(self, group: Group) -> Iterator[Row]:
+    def _trajectories(self, group: Group) -> Iterator[ExportRecord]:
         read = list(self.report.suitable(group.selected, self._read))
         size = self.options.num_generations
         for rollout, _ in read if len(read) < size else read[size:]:
@@ -86,12 +86,12 @@ class AgentTunix(TextFormat[AgentTunixOptions]):
         if _version(rollout) is None:
             yield Loss.POLICY_VERSION
 
-    def _task_row(self, group: Group) -> Iterator[Row]:
+    def _task_row(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, chat in self.first_chat(group):
             yield _task(rollout, chat)
 
 
-def _tokens(segment: Segment) -> Row:
+def _tokens(segment: Segment) -> ExportRecord:
     """Split the segment before its first sampled token. Logprobs of other tokens are 0, as Tunix writes them."""
     start = segment.loss_mask.index(1)
     return {

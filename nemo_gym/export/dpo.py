@@ -15,7 +15,7 @@ import orjson
 from pydantic import Field
 
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextFormat, TextOptions
-from nemo_gym.export._formats import Row
+from nemo_gym.export._formats import ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import Outcome
@@ -77,7 +77,7 @@ class Dpo(TextFormat[DpoOptions]):
         super().__init__(options, report)
         self.joins_inputs = options.across_runs
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         answers = self._with_first_prompt([PairCandidate(*each) for each in self.chats(group)])
         pairs = self._pairs(answers)
         self._report(answers, pairs, self._unpaired(group))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.export._formats import Format, Row
+from nemo_gym.export._formats import ExportRecord, Format
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import LeftOut
@@ -38,7 +38,7 @@ class Grpo(Format[GrpoOptions]):
     losses = LOSSES_OF_TOKENS
     example = "ng_export +format=grpo +input=rollouts.jsonl +output=data/grpo.jsonl.zst"
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         reason = self._unusable(group)
         if reason is not None:
             for rollout in group.selected:

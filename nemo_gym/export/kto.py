@@ -17,7 +17,7 @@ from nemo_gym.export._conversation import (
     TextOptions,
     conversation_of,
 )
-from nemo_gym.export._formats import Row
+from nemo_gym.export._formats import ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Unsuitable
 from nemo_gym.failures import Outcome
@@ -36,7 +36,7 @@ class Kto(TextFormat[KtoOptions]):
     losses = LOSSES_OF_TEXT
     example = "ng_export +format=kto +input=rollouts.jsonl +output=data/kto.jsonl +options.threshold=1"
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, chat in self.report.suitable(group.selected, self._read):
             self.report.export(chat.losses)
             yield {

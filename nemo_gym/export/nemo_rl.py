@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nemo_gym.export._formats import Format, Row
+from nemo_gym.export._formats import ExportRecord, Format
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import Loss
@@ -27,7 +27,7 @@ class NemoRl(Format[TokenOptions]):
     losses = (*LOSSES_OF_TOKENS, Loss.LATER_SEGMENTS)
     example = "ng_export +format=nemo_rl +input=rollouts.jsonl +output=data/nemo_rl.jsonl"
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, segments in self.report.suitable(group.selected, self._read):
             later = [Loss.LATER_SEGMENTS] if len(segments) > 1 else []
             self.report.export(self.options.losses_of(rollout) + later)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from nemo_gym.export._conversation import ChatTranscript, Message, TextOptions, conversation_of
-from nemo_gym.export._formats import FINISHED, Format, Options, Row
+from nemo_gym.export._formats import FINISHED, ExportRecord, Format, Options
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 
@@ -29,10 +29,10 @@ class OpenAi(Format[Options]):
     losses = (Loss.REASONING, Loss.TRAILING_OUTPUTS)
     example = "ng_export +format=openai +input=rollouts.jsonl +output=data/openai.jsonl +min_reward=1"
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, chat in self.report.suitable(group.selected, _read):
             self.report.export(loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS)
-            row: Row = {"messages": _weighted(chat)}
+            row: ExportRecord = {"messages": _weighted(chat)}
             if chat.tools:
                 row["tools"] = chat.tools
                 row["parallel_tool_calls"] = rollout.params.get("parallel_tool_calls") is not False

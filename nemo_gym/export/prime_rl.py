@@ -23,7 +23,7 @@ from nemo_gym.export._conversation import (
     TextOptions,
     conversation_of,
 )
-from nemo_gym.export._formats import FINISHED, Row
+from nemo_gym.export._formats import FINISHED, ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
@@ -62,15 +62,15 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
         else:
             self.endings = (".jsonl",)
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         return (self._episodes if self.options.form == "traces" else self._answers)(group)
 
-    def _answers(self, group: Group) -> Iterator[Row]:
+    def _answers(self, group: Group) -> Iterator[ExportRecord]:
         for _, chat in self.chats(group):
             self.report.export(chat.losses_of_sft)
             yield {"prompt": chat.prompt, "completion": chat.completion, **chat.tools_column}
 
-    def _episodes(self, group: Group) -> Iterator[Row]:
+    def _episodes(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, (chat, graph) in self.report.suitable(group.selected, self._read):
             # `sampled` tells the turns of the policy from others
             losses = [loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS]
@@ -114,7 +114,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
             graph.add_branch(chat, call_at, self._tokens(segment, call_at.values()))
         return chat, graph
 
-    def _tokens(self, segment: Segment, calls: Iterable[CallRecord]) -> Iterator[Row]:
+    def _tokens(self, segment: Segment, calls: Iterable[CallRecord]) -> Iterator[ExportRecord]:
         """Yield the tokens that each call added to the segment: prompt and answer, masks, and the answer's logprobs."""
         start = 0
         for call in calls:
@@ -134,15 +134,15 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
 class _Graph(NamedTuple):
     """The message graph of one rollout: a path from a root to a leaf for each segment."""
 
-    nodes: list[Row]
-    calls: list[Row]
+    nodes: list[ExportRecord]
+    calls: list[ExportRecord]
 
     def add_branch(
-        self, chat: ChatTranscript, call_at: Mapping[int, CallRecord], tokens: Iterator[Row]
+        self, chat: ChatTranscript, call_at: Mapping[int, CallRecord], tokens: Iterator[ExportRecord]
     ) -> None:
         """Add the messages of a segment. `call_at`: the calls by their messages; `tokens`: those of each call."""
         for place, message in enumerate(chat.messages[: max(call_at) + 1]):
-            node: Row = {"message": _message(message), "sampled": place in call_at}
+            node: ExportRecord = {"message": _message(message), "sampled": place in call_at}
             node |= {"parent": len(self.nodes) - 1} if place else {"tools": _tools(chat)}
             if place in call_at:
                 node |= next(tokens)
@@ -152,9 +152,9 @@ class _Graph(NamedTuple):
             self.nodes.append(node)
 
 
-def _message(message: Message) -> Row:
+def _message(message: Message) -> ExportRecord:
     """A message in the form of verifiers: tool calls are flat."""
-    written: Row = {key: value for key, value in message.items() if key != "name"}
+    written: ExportRecord = {key: value for key, value in message.items() if key != "name"}
     if "tool_calls" in message:
         written["tool_calls"] = [{"id": call["id"], **call["function"]} for call in message["tool_calls"]]
     return written

@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, TextFormat, TextOptions
-from nemo_gym.export._formats import FINISHED, Row
+from nemo_gym.export._formats import FINISHED, ExportRecord
 from nemo_gym.export._rollouts import Group
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.tokens.segments import Segment
@@ -39,15 +39,15 @@ class Sft(TextFormat[SftOptions]):
     losses = (*LOSSES_OF_TEXT, *LOSSES_OF_TOKENS)
     example = "ng_export +format=sft +input=rollouts.jsonl +output=data/sft.jsonl +min_reward=1"
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         return (self._token_rows if self.options.form == "tokens" else self._message_rows)(group)
 
-    def _message_rows(self, group: Group) -> Iterator[Row]:
+    def _message_rows(self, group: Group) -> Iterator[ExportRecord]:
         for _, chat in self.chats(group):
             self.report.export(chat.losses_of_sft)
             yield {"messages": chat.messages, **chat.tools_column}
 
-    def _token_rows(self, group: Group) -> Iterator[Row]:
+    def _token_rows(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, segments in self.report.suitable(group.selected, self.options.read_segments):
             self.report.export(self.options.losses_of(rollout))
             for segment in segments:

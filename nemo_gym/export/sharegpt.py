@@ -19,7 +19,7 @@ from nemo_gym.export._conversation import (
     TextOptions,
     conversation_of,
 )
-from nemo_gym.export._formats import FINISHED, Format, Row
+from nemo_gym.export._formats import FINISHED, ExportRecord, Format
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 
@@ -35,15 +35,15 @@ class ShareGpt(Format[TextOptions]):
     losses = (*LOSSES_OF_TEXT, Loss.TEXT_BESIDE_CALLS, Loss.JOINED_OUTPUTS)
     example = "ng_export +format=sharegpt +input=rollouts.jsonl +output=data/sharegpt.jsonl +min_reward=1"
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         for _, (turns, chat, losses) in self.report.suitable(group.selected, self._read):
             self.report.export(losses)
-            row: Row = {"conversations": turns}
+            row: ExportRecord = {"conversations": turns}
             if chat.tools:
                 row["tools"] = orjson.dumps([tool["function"] for tool in chat.tools]).decode()
             yield row
 
-    def _read(self, rollout: ScoredRollout) -> tuple[list[Row], ChatTranscript, set[Loss]]:
+    def _read(self, rollout: ScoredRollout) -> tuple[list[ExportRecord], ChatTranscript, set[Loss]]:
         chat = conversation_of(rollout, self.options)
         losses = set(chat.losses_of_sft)
         turns = _joined(chat.messages, losses)
@@ -51,9 +51,9 @@ class ShareGpt(Format[TextOptions]):
         return turns, chat, losses
 
 
-def _joined(messages: list[Message], losses: set[Loss]) -> list[Row]:
+def _joined(messages: list[Message], losses: set[Loss]) -> list[ExportRecord]:
     """Return the turns; the outputs of parallel calls are one turn."""
-    turns: list[Row] = []
+    turns: list[ExportRecord] = []
     for is_output, adjacent in groupby(messages, key=lambda message: message["role"] == "tool"):
         if is_output:
             outputs = [message["content"] for message in adjacent]
@@ -70,7 +70,7 @@ def _observation(outputs: list[str], losses: set[Loss]) -> str:
     return orjson.dumps(outputs).decode()
 
 
-def _turn(message: Message, losses: set[Loss]) -> Row:
+def _turn(message: Message, losses: set[Loss]) -> ExportRecord:
     if "reasoning_content" in message:
         losses.add(Loss.REASONING)
     if "tool_calls" in message:

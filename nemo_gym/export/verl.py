@@ -23,7 +23,7 @@ from nemo_gym.export._conversation import (
     TextOptions,
     conversation_of,
 )
-from nemo_gym.export._formats import FINISHED, Row
+from nemo_gym.export._formats import FINISHED, ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 
@@ -53,10 +53,10 @@ class Verl(TextFormat[VerlOptions]):
         if options.form == "sft":
             self.outcomes, self.merges_equal_rows = FINISHED, True
 
-    def rows(self, group: Group) -> Iterator[Row]:
+    def rows(self, group: Group) -> Iterator[ExportRecord]:
         return (self._task_row if self.options.form == "rl" else self._answer_rows)(group)
 
-    def _answer_rows(self, group: Group) -> Iterator[Row]:
+    def _answer_rows(self, group: Group) -> Iterator[ExportRecord]:
         for _, chat in self.report.suitable(group.selected, self._read):
             self.report.export(chat.losses_of_sft)
             is_text = self.options.tools == "text"
@@ -75,7 +75,7 @@ class Verl(TextFormat[VerlOptions]):
                 raise Unsuitable(LeftOut.OTHER_TOOLS, tool["function"]["name"])
         return chat
 
-    def _task_row(self, group: Group) -> Iterator[Row]:
+    def _task_row(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, chat in self.first_chat(group):
             yield {
                 "data_source": rollout.environment,

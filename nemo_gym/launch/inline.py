@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from nemo_gym.launch.gym import LaunchableConfig
 from nemo_gym.launch.plan import RunKeys
 from nemo_gym.names import TLS_KEY
 from nemo_gym.processes.event_loop_thread import EventLoopThread
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.transport import InMemoryTransport
@@ -55,7 +56,7 @@ class InlineGym:
     def client(self) -> ServerClient:
         return ServerClient.connect(self.config, transport=self.transport, token=self.token)
 
-    async def run(self, agent: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    async def run(self, agent: str, row: AnyRow) -> dict[str, Any]:
         """Run one attempt and return its scored row; raises `UpstreamError` with the root cause if it failed."""
         reply = await self.client().post(agent, "/run", json=dict(row))
         reply.raise_for_status()
@@ -105,7 +106,7 @@ class BlockingGym:
         self.gym = gym
         self._wait_for = wait_for
 
-    def run(self, agent: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, agent: str, row: AnyRow) -> dict[str, Any]:
         """Run one attempt and return its scored row; raises `UpstreamError` with the root cause if it failed."""
         scored: dict[str, Any] = self._wait_for(self.gym.run(agent, row))
         return scored

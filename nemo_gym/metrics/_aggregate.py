@@ -36,6 +36,7 @@ from nemo_gym.metrics.estimators import (
     scaled,
 )
 from nemo_gym.metrics.records import RolloutRecord, read_record
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import REWARD_KEY, TASK_INDEX_KEY
 
 
@@ -63,7 +64,7 @@ class AgentMetrics:
         self._answer_key = answer_key
         self._table = RecordTable()
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: AnyRow) -> None:
         """Add a scored or failed row. Only its numbers and its answer are stored."""
         self.add_record(read_record(row, answer_key=self._answer_key))
 
@@ -136,7 +137,7 @@ class _TaskEntries:
         return isinstance(other, Iterable) and list(self) == list(other)
 
 
-def aggregate(rows: Iterable[Mapping[str, Any]], scores: Collection[str] = (REWARD_KEY,)) -> AggregateResult:
+def aggregate(rows: Iterable[AnyRow], scores: Collection[str] = (REWARD_KEY,)) -> AggregateResult:
     """Return the metrics of one agent's scored and failed rows, with pass@k and related ones of `scores`."""
     metrics = AgentMetrics(scores=scores)
     for row in rows:

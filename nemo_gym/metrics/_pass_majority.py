@@ -22,10 +22,10 @@ from nemo_gym.metrics._families import (
 )
 from nemo_gym.metrics.estimators import mean, sample_standard_deviation
 from nemo_gym.metrics.records import canonical_answer
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.verdict import is_failed, read_reward
 
-Row = dict[str, Any]
-ScoreFunction = Callable[[Row], Mapping[str, SupportsFloat | None]]
+ScoreFunction = Callable[[dict[str, Any]], Mapping[str, SupportsFloat | None]]
 ScoreDicts = list[list[dict[str, float]]]
 """The named scores of every rollout of every task; an empty dict where an attempt failed."""
 
@@ -37,7 +37,7 @@ PER_SAMPLE_AGGREGATE = "per_sample_aggregate"
 
 
 def compute_pass_majority_metrics(
-    tasks: Sequence[Sequence[Row]],
+    tasks: Sequence[Sequence[dict[str, Any]]],
     score_fn: ScoreFunction | None = None,
     answer_key: str | None = None,
 ) -> tuple[dict[str, Any], ScoreDicts, list[str], int]:
@@ -72,7 +72,7 @@ def compute_pass_majority_metrics(
 
 
 def compute_subset_metrics(
-    tasks: Sequence[Sequence[Row]],
+    tasks: Sequence[Sequence[dict[str, Any]]],
     subset_key: str,
     score_fn: ScoreFunction | None = None,
     answer_key: str | None = None,
@@ -82,7 +82,7 @@ def compute_subset_metrics(
     The field `subset_key` of a task's rows names its subset. Tasks without a value, or with an empty string, are in no
     subset.
     """
-    subsets: defaultdict[str, list[Sequence[Row]]] = defaultdict(list)
+    subsets: defaultdict[str, list[Sequence[dict[str, Any]]]] = defaultdict(list)
     for rows in tasks:
         named = (row.get(subset_key) for row in rows)
         subset = next((value for value in named if value not in (None, "")), None)
@@ -159,11 +159,11 @@ def key_metrics(
     return chosen
 
 
-def _reward_as_accuracy(row: Row) -> Mapping[str, SupportsFloat | None]:
+def _reward_as_accuracy(row: AnyRow) -> Mapping[str, SupportsFloat | None]:
     return {"accuracy": read_reward(row)}
 
 
-def _scores_of(row: Row, score_fn: ScoreFunction, answer_key: str | None) -> dict[str, float]:
+def _scores_of(row: dict[str, Any], score_fn: ScoreFunction, answer_key: str | None) -> dict[str, float]:
     if is_failed(row):
         return {}
     named = ((name, _score_number(name, value)) for name, value in score_fn(row).items())
@@ -182,7 +182,7 @@ def _score_number(name: str, score: SupportsFloat | None) -> float | None:
 
 
 def _task_scores(
-    name: str, rows: Sequence[Row], score_dicts: Sequence[dict[str, float]], answer_key: str | None
+    name: str, rows: Sequence[dict[str, Any]], score_dicts: Sequence[dict[str, float]], answer_key: str | None
 ) -> TaskScores:
     runs = [run for run, scores in enumerate(score_dicts) if name in scores]
     return TaskScores(

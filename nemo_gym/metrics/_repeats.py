@@ -13,23 +13,23 @@ from typing import Any
 from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics._aggregate import describe
 from nemo_gym.metrics.records import read_measurements
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY
 from nemo_gym.rows.verdict import is_scored
 
-Row = dict[str, Any]
-ComputeRepeatMetrics = Callable[[Sequence[Row]], Mapping[str, Any]]
+ComputeRepeatMetrics = Callable[[Sequence[dict[str, Any]]], Mapping[str, Any]]
 """Maps the scored rows of one repeat to an author's metrics of it."""
 
 
 def repeat_level_metrics(
-    rows: Iterable[Row], compute_repeat_metrics: ComputeRepeatMetrics | None = None
+    rows: Iterable[dict[str, Any]], compute_repeat_metrics: ComputeRepeatMetrics | None = None
 ) -> list[dict[str, Any]]:
     """Return one entry for each repeat with scored rows; none if there are fewer than two.
 
     An author's metric replaces the standard one of the same name. It is kept only if it is a finite number in every
     repeat, because a mean over some of the repeats would be another quantity.
     """
-    by_repeat: defaultdict[int, list[Row]] = defaultdict(list)
+    by_repeat: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if is_scored(row):
             by_repeat[row[ROLLOUT_INDEX_KEY]].append(row)
@@ -68,7 +68,7 @@ def across_repeats(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return metrics
 
 
-def _described(rows: Iterable[Row]) -> dict[str, float]:
+def _described(rows: Iterable[AnyRow]) -> dict[str, float]:
     values: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         for name, number in read_measurements(row).items():

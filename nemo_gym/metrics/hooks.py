@@ -15,11 +15,11 @@ from pydantic import BaseModel, Field
 from nemo_gym.metrics._aggregate import aggregate, select_key_metrics
 from nemo_gym.metrics._repeats import across_repeats, repeat_level_metrics
 from nemo_gym.metrics.records import read_measurements
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rows.verdict import is_scored
 
-Row = dict[str, Any]
-ComputeMetrics = Callable[[list[list[Row]]], dict[str, Any]]
+ComputeMetrics = Callable[[list[list[dict[str, Any]]]], dict[str, Any]]
 GetKeyMetrics = Callable[[dict[str, Any]], dict[str, Any]]
 
 PER_TASK_METRICS = "per_task_metrics"
@@ -46,7 +46,7 @@ class AggregateMetrics(BaseModel):
 
 
 def compute_aggregate_metrics(
-    verify_responses: Sequence[Row],
+    verify_responses: Sequence[AnyRow],
     compute_metrics_fn: ComputeMetrics | None = None,
     get_key_metrics_fn: GetKeyMetrics | None = None,
     compute_repeat_metrics_fn: ComputeMetrics | None = None,
@@ -80,16 +80,16 @@ def compute_aggregate_metrics(
 class RewardProfiler:
     """The numbers of single rows from which metrics are computed."""
 
-    def rollout_info_from_result(self, result: Mapping[str, Any]) -> Row:
+    def rollout_info_from_result(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """Return the identity and the numbers of a row: its usage, reward components and own numbers."""
         task, rollout = result.get(TASK_INDEX_KEY), result.get(ROLLOUT_INDEX_KEY)
         identity = {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: rollout}
         return {"rollout_id": f"{task}:{rollout}", **identity, **read_measurements(result)}
 
 
-def group_by_task(rows: Iterable[Row]) -> list[list[Row]]:
+def group_by_task(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Return the scored rows grouped by task, ordered by task index and rollout index."""
-    by_task: defaultdict[int, list[Row]] = defaultdict(list)
+    by_task: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if is_scored(row):
             by_task[row[TASK_INDEX_KEY]].append(row)
@@ -99,11 +99,11 @@ def group_by_task(rows: Iterable[Row]) -> list[list[Row]]:
 class AggregateMetricsMixin:
     """The metric hooks of resources servers and agents."""
 
-    def compute_metrics(self, tasks: list[list[Row]]) -> dict[str, Any]:
+    def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
         """Return additional metrics. `tasks[i]` holds the scored rows of one task. The default returns none."""
         return {}
 
-    def compute_repeat_metrics(self, tasks: list[list[Row]]) -> dict[str, Any]:
+    def compute_repeat_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
         """Return additional metrics of one repeat of the dataset, like `compute_metrics`. The default returns none."""
         return {}
 
@@ -122,7 +122,7 @@ class AggregateMetricsMixin:
         )
 
 
-def _numbered(rows: Iterable[Row]) -> Iterator[Row]:
+def _numbered(rows: Iterable[AnyRow]) -> Iterator[dict[str, Any]]:
     seen: defaultdict[int, int] = defaultdict(int)
     for row in rows:
         task = row.get(TASK_INDEX_KEY, 0)
@@ -130,7 +130,7 @@ def _numbered(rows: Iterable[Row]) -> Iterator[Row]:
         seen[task] += 1
 
 
-def _merge_per_task(groups: Iterable[Row], per_task: Iterable[Mapping[str, Any]]) -> None:
+def _merge_per_task(groups: Iterable[dict[str, Any]], per_task: Iterable[Mapping[str, Any]]) -> None:
     by_task = {group[TASK_INDEX_KEY]: group for group in groups}
     for metrics in per_task:
         group = by_task.get(metrics[TASK_INDEX_KEY])

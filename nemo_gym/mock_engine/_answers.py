@@ -23,6 +23,7 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.conversation import last_user_text
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_params
 
 DEFAULT_FORM = r"The answer is \boxed{{answer}}."
@@ -121,7 +122,7 @@ def _read_row(row: Any, form: str) -> _Row:
     )
 
 
-def _question_of(row: Mapping[str, Any]) -> str:
+def _question_of(row: AnyRow) -> str:
     """Return the user's question in a task row, or an empty string for a row without messages."""
     asked = read_params(row).get("input")
     if isinstance(asked, list):

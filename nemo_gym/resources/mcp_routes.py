@@ -12,6 +12,7 @@ from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.protocol.task_folders import TaskWithFolder
 from nemo_gym.resources.mcp_clients import McpClients
 from nemo_gym.resources.mcp_tools import harvest_tools
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.models import read_task
 from nemo_gym.rows.parts import read_params
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
@@ -72,7 +73,7 @@ class McpToolRoutes:
             )
 
 
-def declared_tools(row: Mapping[str, Any]) -> list[str]:
+def declared_tools(row: AnyRow) -> list[str]:
     """Return the names of the functions that a task row declares."""
     tools = read_params(row).get("tools")
     return [

@@ -28,13 +28,13 @@ from nemo_gym.mock_engine.policies import Scene
 from nemo_gym.resources.gymnasium import GymnasiumServer
 from nemo_gym.resources.server import SimpleResourcesServer
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
 
 if TYPE_CHECKING:
     from responses_api_models.scripted_model.app import ScriptedModel
 
-Row: TypeAlias = dict[str, Any]
 Turn: TypeAlias = str | ToolCall | Sequence[ToolCall] | ModelReply
 """One assistant turn: a text, a tool call, several tool calls, or a `ModelReply` with all of them and reasoning."""
 Turns: TypeAlias = Sequence[Turn] | MockPolicy
@@ -50,14 +50,14 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
     return ToolCall(name, orjson.dumps(arguments).decode())
 
 
-def read_rows(path: str | Path) -> list[Row]:
+def read_rows(path: str | Path) -> list[dict[str, Any]]:
     """Read the task rows of a JSONL file. A relative path is resolved as in a configuration."""
     return [orjson.loads(line.content) for line in read_lines(locate(Path(path)))]
 
 
 def run_environment(
     environment: type[SimpleResourcesServer],
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[AnyRow],
     turns: Turns | None = None,
     *,
     over_http: bool = False,
@@ -65,7 +65,7 @@ def run_environment(
     agent_options: Mapping[str, Any] | None = None,
     judges: Mapping[str, Turns] | None = None,
     **options: Any,
-) -> list[Row]:
+) -> list[dict[str, Any]]:
     """Return the scored rows of one attempt at each of `rows`, in order.
 
     Args:
@@ -93,11 +93,11 @@ def run_environment(
     return _attempt_each(gym, rows, over_http=over_http)
 
 
-def _attempt_each(gym: InProcessGym, rows: Iterable[Mapping[str, Any]], *, over_http: bool) -> list[Row]:
+def _attempt_each(gym: InProcessGym, rows: Iterable[AnyRow], *, over_http: bool) -> list[dict[str, Any]]:
     """Return the scored rows. The error of a failed attempt has no frames of servers and clients."""
     __tracebackhide__ = True
 
-    async def attempt() -> list[Row]:
+    async def attempt() -> list[dict[str, Any]]:
         async with gym.running(over_http=over_http):
             with configured(gym.config):
                 return [await gym.run(AGENT, dict(row)) for row in rows]

@@ -20,6 +20,7 @@ from yarl import URL
 from nemo_gym.agents.agent import SimpleResponsesAPIAgent
 from nemo_gym.engines.model import SimpleResponsesAPIModel
 from nemo_gym.episodes.environment_server import BaseEnvironmentServer
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import HttpTransport, InMemoryTransport, Transport
@@ -83,7 +84,7 @@ class InProcessGym:
     async def post(self, server: str, path: str, body: Any = None, **options: Any) -> ServerReply:
         return await self.client().post(server, path, json={} if body is None else body, **options)
 
-    async def run(self, agent: str, row: dict[str, Any]) -> dict[str, Any]:
+    async def run(self, agent: str, row: AnyRow) -> dict[str, Any]:
         """Return the scored row of one attempt. Raises `UpstreamError` when it failed."""
         reply = await self.post(agent, "/run", row)
         reply.raise_for_status()

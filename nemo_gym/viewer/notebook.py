@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import orjson
 
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.viewer.exporting import DEFAULT_LIMIT, export_page
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.runs import find_runs
@@ -72,7 +73,7 @@ def view(rows: Rollouts, *, filter: str = "", limit: int = DEFAULT_LIMIT, height
     return RolloutsView(page.html, page.note, height)
 
 
-def _write_rows(rows: Iterable[Mapping[str, Any]] | EvaluatedRollouts, folder: Path) -> Path:
+def _write_rows(rows: Iterable[AnyRow] | EvaluatedRollouts, folder: Path) -> Path:
     files = RunFiles(folder, _STEM)
     scored, failures = (rows.rollouts, rows.failures) if isinstance(rows, EvaluatedRollouts) else (rows, ())
     for path, content in ((files.rows, scored), (files.failures, failures)):

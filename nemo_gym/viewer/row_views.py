@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nemo_gym.json_objects import finite_number
@@ -11,6 +11,7 @@ from nemo_gym.responses.wire import text_of_content
 from nemo_gym.rollouts.lookback.comparison import task_title
 from nemo_gym.rollouts.lookback.health import HealthReport
 from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_output
 from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.tokens.vocabulary import Vocabulary
@@ -19,12 +20,12 @@ from nemo_gym.viewer.indexing import LinePlace
 _ANSWER_CHARS = 160
 
 
-def card_of(row: Mapping[str, Any]) -> dict[str, str]:
+def card_of(row: AnyRow) -> dict[str, str]:
     """Return the beginning of the task and the end of the last message."""
     return {"title": task_title(row), "answer": _last_text(row)[-_ANSWER_CHARS:]}
 
 
-def tokens_of(row: Mapping[str, Any], vocabulary: Vocabulary | None = None) -> dict[str, Any] | None:
+def tokens_of(row: AnyRow, vocabulary: Vocabulary | None = None) -> dict[str, Any] | None:
     """Return the segments of a row and its masked calls as JSON; None for a row without tokens."""
     calls = calls_of(row)
     if not calls:
@@ -91,6 +92,6 @@ def _text_of(content: bytes) -> str | dict[str, str]:
         return {"b64": base64.b64encode(content).decode()}
 
 
-def _last_text(row: Mapping[str, Any]) -> str:
+def _last_text(row: AnyRow) -> str:
     messages = (item for item in reversed(read_output(row)) if item.get("type") == "message")
     return " ".join(text_of_content(next(messages, {}).get("content")).split())

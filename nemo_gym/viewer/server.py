@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +20,7 @@ from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.run.failure_groups import group_file
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.failure_logs import lines_around, log_of
 from nemo_gym.viewer.indexing import FollowedRows
@@ -75,7 +76,7 @@ class Viewer:
             raise InputError(f"the file has no row at {place!r}", code="no_row", status=404)
         return row
 
-    def tokens(self, name: str, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    def tokens(self, name: str, row: AnyRow) -> dict[str, Any] | None:
         """Return the tokens of a row, with the texts of the tokenizer or else of the run; None without a record."""
         return tokens_of(row, self._vocabulary or self.run(name).vocabulary())
 

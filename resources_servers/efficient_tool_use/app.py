@@ -23,6 +23,7 @@ from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.responses.items import FunctionCallOutput
 from nemo_gym.responses.wire import read_field
 from nemo_gym.reward_profile import compute_pass_majority_metrics
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.server_utils import SESSION_ID_KEY
 from nemo_gym.verify.answers import final_answer, final_text
@@ -196,7 +197,7 @@ def states(answer: str, expected: int) -> bool:
     return quantity is not None and is_same_quantity(Quantity(Fraction(expected)), quantity)
 
 
-def scores_of(row: dict[str, Any]) -> dict[str, float | None]:
+def scores_of(row: AnyRow) -> dict[str, float | None]:
     """Return the scores for the metrics; efficiencies count only for successes."""
     return {
         "accuracy": read_reward(row),

@@ -17,6 +17,7 @@ from nemo_gym.base_resources_server import (
 )
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import final_text
 from resources_servers.instruction_following.instructions.evaluation import evaluate, read_instructions
@@ -110,7 +111,7 @@ def score(followed: list[bool], mode: GradingMode) -> float:
     return float(all(followed)) if mode is GradingMode.BINARY else sum(followed) / len(followed)
 
 
-def scores_of(row: dict[str, Any]) -> dict[str, float]:
+def scores_of(row: AnyRow) -> dict[str, float | None]:
     """Return the accuracies that IFEval reports: per prompt and per instruction, strict and loose."""
     strict, loose = row["follow_instruction_list"], row["follow_instruction_list_loose"]
     return {

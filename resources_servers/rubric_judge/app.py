@@ -19,6 +19,7 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.prompt import load_prompt_config
 from nemo_gym.responses.wire import read_field
 from nemo_gym.reward_profile import compute_pass_majority_metrics
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.judge import Judge, JudgeEvaluation, Judgement, JudgeOptions, label_reader
@@ -132,7 +133,7 @@ def is_good(result: CriterionResult) -> bool:
     return result.is_met == (result.criterion.weight > 0)
 
 
-def scores_of(row: dict[str, Any]) -> dict[str, float]:
+def scores_of(row: AnyRow) -> dict[str, float | None]:
     return {"accuracy": read_reward(row), "criteria_met": row["criteria_met"]}
 
 

@@ -15,6 +15,7 @@ from nemo_gym.episodes.driver import close_quietly, require_ok
 from nemo_gym.failures import VerifierError
 from nemo_gym.names import STEP_REQUEST_KEY
 from nemo_gym.resources.gymnasium import EnvResetResponse, EnvStepResponse
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.transport.server_client import ServerClient
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -23,7 +24,7 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 class StepEnvironment:
     """One episode at the resources server `name`."""
 
-    def __init__(self, client: ServerClient, name: str, row: Mapping[str, Any]) -> None:
+    def __init__(self, client: ServerClient, name: str, row: AnyRow) -> None:
         self._client = client
         self._name = name
         self._row = dict(row)

@@ -17,13 +17,13 @@ from typing import Any
 import orjson
 
 from nemo_gym.datasets.checking import read_rows
-from nemo_gym.datasets.making import Row, bad_row, new_parser, write_rows
+from nemo_gym.datasets.making import bad_row, new_parser, write_rows
 from nemo_gym.rows.parts import read_params
 
 
 def recordings_of(
     tasks: Path, answers: Path, answer_field: str, question_field: str | None = None
-) -> Iterator[Row]:
+) -> Iterator[dict[str, Any]]:
     """Yield a recording for each pair of rows. Raises `ConfigError` that names the first mismatched row."""
     for number, (task, answer) in enumerate(zip_longest(_rows(tasks), _rows(answers)), start=1):
         if task is None or answer is None:
@@ -42,7 +42,7 @@ def recordings_of(
         yield {"request": params, "answer": text}
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
     return (row for _, row in read_rows(path))
 
 

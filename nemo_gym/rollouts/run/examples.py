@@ -6,7 +6,7 @@ The servers are those of a running gym, found through its head server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from nemo_gym.rollouts.run.options import CompletenessOptions, RoutingOptions
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.calls import as_trainers_read
+from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
 from nemo_gym.rows.parts import require_agent
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.moving_directory import NODE_LOST
@@ -33,8 +34,6 @@ from nemo_gym.transport.server_client import (
     get_response_json,
     raise_for_status,
 )
-
-Row = dict[str, Any]
 
 _ATTEMPTS = 3
 
@@ -95,10 +94,10 @@ class RolloutCollectionHelper:
 
     def run_examples(
         self,
-        examples: Iterable[Mapping[str, Any]],
+        examples: Iterable[AnyRow],
         head_server_config: BaseServerConfig | None = None,
         semaphore: AbstractAsyncContextManager[Any] | None = None,
-    ) -> Iterator[Awaitable[tuple[Row, Row]]]:
+    ) -> Iterator[Awaitable[tuple[TaskRow, ScoredRow]]]:
         """Return awaitables in the order in which rollouts finish; each returns the row and the scored row.
 
         Token ids are in the fields that trainers read, for every form of `token_fields` (docs/tokens.md). Call it
@@ -108,10 +107,10 @@ class RolloutCollectionHelper:
         """
         client = self.setup_server_client(head_server_config)
         gate = semaphore if semaphore is not None else nullcontext()
-        rows = [dict(row) for row in examples]
+        rows = [TaskRow(dict(row)) for row in examples]
         left = len(rows)
 
-        async def run(row: Row) -> tuple[Row, Row]:
+        async def run(row: TaskRow) -> tuple[TaskRow, ScoredRow]:
             nonlocal left
             try:
                 async with gate:
@@ -125,7 +124,7 @@ class RolloutCollectionHelper:
 
         return iter(asyncio.as_completed([run(row) for row in rows]))
 
-    async def _post(self, client: ServerClient, row: Row) -> ServerReply:
+    async def _post(self, client: ServerClient, row: TaskRow) -> ServerReply:
         """Return the answer of the row's agent. Raises `TransportError` if it cannot be reached."""
         for attempts_left in reversed(range(_ATTEMPTS)):
             try:

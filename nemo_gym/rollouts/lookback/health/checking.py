@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import ConfigError
@@ -15,6 +14,7 @@ from nemo_gym.rollouts.lookback.health.rules import DAMAGED_ROW, RULES, Finding,
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, parse_row
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in
 from nemo_gym.rows.version import require_readable
 
@@ -46,7 +46,7 @@ class HealthCheck:
         else:
             yield from self.read(row, number)
 
-    def read(self, row: Mapping[str, Any], number: int) -> Iterator[Finding]:
+    def read(self, row: AnyRow, number: int) -> Iterator[Finding]:
         """Yield the findings in the row on the line with this number, from 1."""
         identity = identity_in(row) or RolloutId(number - 1, 0)
         checked = CheckedRow(number, identity, row)
