@@ -60,6 +60,25 @@ trainer applies its chat template again, which may give other tokens than the en
 to a tool without one). Use a token format where the tokens must be exact.\
 """
 
+_OWN_FORMAT = """\
+## Add a format
+A format is one module of `nemo_gym/export/`, which reads from top to bottom without the others: `openai.py` is a short one
+for text, `grpo.py` one for tokens.
+
+1. Write `nemo_gym/export/<name>.py`. Its docstring becomes the section of this page. Subclass `Format`, and set `name`,
+   `summary`, `example` (a command whose input is `rollouts.jsonl`) and `losses`; the other class variables have defaults.
+   Options are the fields of a subclass of `Options`, named in `options_type`.
+2. `rows(group)` gets one task at a time and yields the records of its file. `group.selected` are the rollouts to export,
+   and `group.members` those that the baseline is over. A `ScoredRollout` has `row`, `reward`, `outcome`, `params`, `calls` and
+   `read_segments()`; `conversation_of` gives its messages. Other members of the row are read by the functions of
+   `nemo_gym/rows/` ([rows](rows.md)).
+3. Nothing is dropped without a word: raise `Unsuitable(LeftOut.…)` in the function that `self.report.suitable` calls for
+   each rollout, and pass the losses of an exported one to `self.report.export`. A new reason is a member of `LeftOut` or
+   `Loss` in `report.py`.
+4. Add the class to `_CLASSES` in `nemo_gym/export/_formats.py`, test it in `tests/export/test_<name>.py` (rows to export are
+   in `tests/export/rows.py`), and run `python docs/export_page.py docs/export.md`.\
+"""
+
 
 def render_page() -> str:
     """The text of `docs/export.md`."""
@@ -75,6 +94,7 @@ def render_page() -> str:
                 *map(_render, chosen),
                 _table("Losses", "exported with a loss", Loss),
                 _table("Reasons for leaving rollouts out", "left out", LeftOut),
+                _OWN_FORMAT,
             ]
         )
         + "\n"
