@@ -6,7 +6,18 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.rows.identity import FinishedRollouts, RolloutId, identity_at, identity_in
+from nemo_gym.rows.identity import (
+    FinishedRollouts,
+    RolloutId,
+    find_indices,
+    identity_at,
+    identity_in,
+    name_attempt,
+    read_attempt,
+    read_repeat,
+    read_task_index,
+    with_identity,
+)
 
 ids = st.builds(RolloutId, st.integers(0, 10**12), st.integers(0, 200))
 
@@ -39,3 +50,30 @@ def test_the_last_is_the_highest(given_ids: list[RolloutId]) -> None:
     for identity in given_ids:
         finished.add(identity)
     assert finished.last() == max(given_ids, default=RolloutId(-1, -1))
+
+
+@given(ids, ids)
+def test_a_row_is_given_another_identity_byte_by_byte(before: RolloutId, after: RolloutId) -> None:
+    rest = b'"reward":1.0,"text":"\\ud800","n":12345678901234567890123}'
+    assert with_identity(before.head() + rest, before, after) == after.head() + rest
+    older = b'{"_ng_task_index":%d,"_ng_rollout_index":%d,' % before + rest
+    assert (
+        with_identity(older, before, after) == b'{"_ng_task_index":%d,"_ng_rollout_index":%d,' % after + rest
+    )
+    assert with_identity(b'{"reward":1.0}', before, after) is None
+    assert with_identity(RolloutId(before.task + 1, before.repeat).head() + rest, before, after) is None
+
+
+def test_an_attempt_has_a_name_of_its_own() -> None:
+    assert name_attempt({"_ng_task_index": 3, "_ng_rollout_index": 1}) == "3-1"
+    assert name_attempt({"_ng_task_index": 3, "_ng_rollout_index": 1, "_ng_attempt_index": 2}) == "3-1-a2"
+    assert name_attempt({"_ng_rollout_id": "mine", "_ng_attempt_index": 1}) == "mine-a1"
+    assert name_attempt({"_ng_task_index": 3}) is None
+
+
+def test_indices_are_found_anywhere_and_odd_ones_are_left_out() -> None:
+    text = b'{"a":1,"_ng_rollout_index":4,"_ng_task_index":3}'
+    assert find_indices(text) == {"_ng_rollout_index": 4, "_ng_task_index": 3}
+    assert (read_task_index({}), read_repeat({}), read_attempt({})) == (None, 0, 0)
+    odd = {"_ng_task_index": "3", "_ng_rollout_index": None, "_ng_attempt_index": 1.5}
+    assert (read_task_index(odd), read_repeat(odd), read_attempt(odd)) == (None, 0, 0)
