@@ -45,7 +45,7 @@ COMMANDS = {
     "export": ["eval", "export", "out.jsonl", "--format", "sft", "-o", "sft.jsonl"],
     "report": ["eval", "report", "out.jsonl"],
     "profile": ["eval", "profile", "out.jsonl", "-o", "profile.jsonl"],
-    "aggregate": ["eval", "aggregate", "out.jsonl", "other.jsonl", "-o", "whole.jsonl"],
+    "aggregate": ["eval", "aggregate", "out.jsonl", "shard.jsonl", "-o", "whole.jsonl"],
     "view": ["view", "out.jsonl", "--export", "page.html"],
 }
 
@@ -60,7 +60,8 @@ def call(line: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    store(tmp_path / "other.jsonl", [versioned(9, "1.0")])
+    store(tmp_path / "other.jsonl", [versioned(0, "1.0")])
+    store(tmp_path / "shard.jsonl", [versioned(9, "1.0")])
     return tmp_path
 
 
