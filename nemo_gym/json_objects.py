@@ -1,7 +1,8 @@
-"""JSON of unknown form: the object in a text, and a member of an object."""
+"""JSON of unknown form: the object in a text, a member of an object, and texts that JSON can hold."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,3 +23,11 @@ def member(value: object, *names: str) -> Any:
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def replace_surrogates(text: str) -> str:
+    """Return `text` with U+FFFD for each surrogate: a Python text may have them, UTF-8 and most parsers do not."""
+    return _SURROGATES.sub("\ufffd", text)

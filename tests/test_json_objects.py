@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.json_objects import member, object_in
+from nemo_gym.json_objects import member, object_in, replace_surrogates
 
 
 @pytest.mark.parametrize("text", [b'{"a": [1]}', '{"a": [1]}'])
@@ -22,3 +22,11 @@ def test_a_member_is_found_in_objects_only() -> None:
     assert member(row, "response", "usage", "output_tokens", "text") is None
     assert member(row, "error", "message") is None
     assert member(["response"], "response") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [("", ""), ("é😀", "é😀"), ("a\ud800b", "a\ufffdb"), ("\udc80\udfff", "\ufffd\ufffd")],
+)
+def test_surrogates_are_replaced(text: str, readable: str) -> None:
+    assert replace_surrogates(text) == readable

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from nemo_gym.failures import JUDGE_FAILED, JudgeError
+from nemo_gym.json_objects import replace_surrogates
 
 _LONGEST_ERROR = 2000
 
@@ -52,7 +53,7 @@ def request_among(arguments: Mapping[str, object]) -> str | None:
 
 
 def _marks_of(error: JudgeError) -> dict[str, Any]:
-    reason = error.failure.message[:_LONGEST_ERROR]
+    reason = replace_surrogates(error.failure.message[:_LONGEST_ERROR])
     return {
         "reward": 0.0,
         "_ng_failure_class": JUDGE_FAILED,
