@@ -38,6 +38,7 @@ _KINDS = {
     "verifier_crashed": "crashed",
     "verifier_raised": "raised",
     "no_reward": "raised",
+    "score_out_of_range": "raised",
     "malformed_step": "raised",
     TOO_LONG: "too_long",
 }
