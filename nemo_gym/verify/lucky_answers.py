@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import string
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -82,9 +83,12 @@ def find_lucky_answers(
 ) -> list[LuckyAnswer]:
     """Return the answers that win more than `won_share` of the tasks, or have a higher mean score than `mean`.
 
-    Each task comes with its own answer; None if it has many. The best answers come first.
+    A mean must also be above that of the best honest guess, the most common own answer. Each task comes with its own
+    answer; None if it has many. The best answers come first.
     """
     found = []
+    own_answers = Counter(own for _, own in tasks if own is not None)
+    mean = max(mean, max(own_answers.values(), default=0) / len(tasks))
     for answer in answers:
         scores = [
             score(task, answer) for task, own in tasks if own is None or not is_same_answer(own, answer)
