@@ -224,7 +224,8 @@ def find_classes() -> list[type]:
     found: dict[int, type] = {id(object): object}
     waiting: list[type] = [object]
     while waiting:
-        for kind in type.__subclasses__(waiting.pop()):
+        kinds: list[type] = type.__subclasses__(waiting.pop())
+        for kind in kinds:
             if id(kind) not in found:
                 found[id(kind)] = kind
                 waiting.append(kind)

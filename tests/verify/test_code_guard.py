@@ -11,7 +11,8 @@ from unittest import mock
 import pytest
 
 from nemo_gym.verify._code_guard import DishonestObject, Guard, find_classes
-from nemo_gym.verify.code_execution import Checks, CheckStyle, CodeRunner, CodeVerdict, Reason
+from nemo_gym.verify._code_verdicts import Reason
+from nemo_gym.verify.code_execution import Checks, CheckStyle, CodeRunner, CodeVerdict
 
 TRUE = "lambda *args: True"
 COMPILED = "eval(compile('lambda self, other: True', 'tests.py', 'eval'))"
