@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 DIFFERENCES, ROUNDED = ("__sub__", "__rsub__"), ("__abs__", "__round__")
 """Operators by which tests compare numbers."""
+OF_ARRAYS = ("__array_ufunc__", "__array_function__")
+"""Members by which an object decides comparisons of numpy."""
 
 
 def ids_of(*kinds: type) -> frozenset[int]:
@@ -168,7 +170,7 @@ class Guard:
             self._refuse(kind, "which names another class as its own")
         if may_lie(kind) and equals_everything(found):
             self._refuse(kind, "which equals everything")
-        return gc.get_referents(found)
+        return (*gc.get_referents(found), *objects_in_array(found))
 
     def _refuse(self, kind: type, why: str) -> NoReturn:
         self.refused = f"{members_of(kind).get('__module__')}.{name_of(kind)}, {why}"
@@ -190,7 +192,7 @@ class Guard:
         for name in (*COMPARISONS, *(DIFFERENCES if is_number else ())):
             if name in members and not is_slot(members[name], name):
                 type.__setattr__(kind, name, self._limit(members[name]))
-        for name in ROUNDED if is_number else ():
+        for name in (*OF_ARRAYS, *(ROUNDED if is_number else ())):
             if name in members:
                 type.__delattr__(kind, name)
         if "__contains__" in members:
@@ -267,6 +269,14 @@ def may_lie(kind: type) -> bool:
         return False
     equality = next(vars["__eq__"] for vars in map(members_of, ancestors_of(kind)) if "__eq__" in vars)
     return id(kind) in PROXIES or type(equality) is not SLOT
+
+
+def objects_in_array(value: Any) -> Iterable[Any]:
+    """Return the objects in an array of numpy, which does not tell them to the garbage collector."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not any(ancestor is numpy.ndarray for ancestor in ancestors_of(type(value))):
+        return ()
+    return numpy.ndarray.ravel(value).tolist() if value.dtype.hasobject else ()
 
 
 def equals_everything(value: Any) -> bool:

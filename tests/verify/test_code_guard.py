@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import ast
+import sys
 import weakref
 from unittest import mock
 
 import pytest
 
+from nemo_gym.isolation.execution import SandboxLimits
 from nemo_gym.verify._code_guard import DishonestObject, Guard, find_classes
 from nemo_gym.verify._code_verdicts import Reason
 from nemo_gym.verify.code_execution import Checks, CheckStyle, CodeRunner, CodeVerdict
@@ -153,6 +155,39 @@ async def test_a_candidate_of_another_form_is_guarded(runner: CodeRunner, name: 
     test = COMPARED.get(name, "candidate(0) == 407")
     verdict = await together(runner, CANDIDATES[name], f"def check(candidate):\n    assert {test}")
     assert verdict.reason in (Reason.TESTS_FAILED, Reason.NOT_PLAIN_DATA), verdict.detail
+
+
+ARRAYS = {
+    "an equality": (
+        "class E(np.ndarray): __eq__ = lambda *_: np.True_\ndef f(x): return np.arange(3).view(E)",
+        False,
+    ),
+    "a function of arrays": (
+        "class E(np.ndarray): __array_ufunc__ = lambda *_, **__: np.True_\ndef f(x): return np.arange(3).view(E)",
+        False,
+    ),
+    "no array": ("class E: __array_ufunc__ = lambda *_, **__: np.True_\ndef f(x): return E()", False),
+    "ANY in an array": (
+        "from unittest import mock\ndef f(x): return np.array([mock.ANY] * 3, dtype=object)",
+        False,
+    ),
+    "ANY in arrays of arrays": (
+        "from unittest import mock\ndef f(x): return [np.array([[mock.ANY]] * 3, dtype=object)[:, 0]]",
+        False,
+    ),
+    "the right array": ("def f(x): return np.array([5, 6, 7])", True),
+    "a class of arrays": ("class E(np.ndarray): pass\ndef f(x): return np.array([5, 6, 7]).view(E)", True),
+    "an array of objects": ("def f(x): return np.array([5, 6, 7], dtype=object)", True),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+async def test_arrays_are_looked_into(name: str) -> None:
+    pytest.importorskip("numpy")
+    source, is_right = ARRAYS[name]
+    runner = CodeRunner(python=sys.executable, limits=SandboxLimits(memory_bytes=2 << 30))
+    tests = "def check(f):\n    assert np.all(f(0) == np.array([5, 6, 7]))\n    assert np.all(np.array([5, 6, 7]) == f(0))"
+    assert (await together(runner, f"import numpy as np\n{source}", tests)).passed is is_right
 
 
 async def test_an_answer_cannot_hide_behind_the_exception_that_it_causes(runner: CodeRunner) -> None:
