@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 
 import orjson
 from fastapi import Response
@@ -39,7 +38,7 @@ def dump_verdict(result: object, left_out: str | None = None, *, code: str = NO_
     body = dump_body(result, left_out)
     if _LONG_RUN.search(body[::_STRIDE]):
         _read_and_dump(body)
-    reward = result.get("reward") if isinstance(result, Mapping) else getattr(result, "reward", None)
+    reward = result.get("reward") if isinstance(result, dict) else getattr(result, "reward", None)
     _require_reward(reward, body, code)
     return body
 
