@@ -1,7 +1,8 @@
-"""JSON of unknown form: the object in a text, a member of an object, a number, the type of a value."""
+"""JSON of unknown form: the object in a text, a member of an object, numbers, kinds, texts that JSON can hold."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -40,3 +41,11 @@ def describe_kind(value: object) -> str:
         return "null"
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
     return names.get(type(value), "an object")
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def replace_surrogates(text: str) -> str:
+    """Return `text` with U+FFFD for each surrogate: a Python text may have them, UTF-8 and most parsers do not."""
+    return _SURROGATES.sub("\ufffd", text)

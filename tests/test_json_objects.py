@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from nemo_gym.json_objects import describe_kind, finite_number, member, object_in
+from nemo_gym.json_objects import describe_kind, finite_number, member, object_in, replace_surrogates
 
 
 @pytest.mark.parametrize("text", [b'{"a": [1]}', '{"a": [1]}'])
@@ -37,3 +37,11 @@ def test_kinds_are_named_as_json_has_them() -> None:
     values: list[object] = [None, True, 1, 1.5, "", [], {}]
     names = ["null", "a boolean", "a number", "a number", "a string", "a list", "an object"]
     assert list(map(describe_kind, values)) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [("", ""), ("é😀", "é😀"), ("a\ud800b", "a\ufffdb"), ("\udc80\udfff", "\ufffd\ufffd")],
+)
+def test_surrogates_are_replaced(text: str, readable: str) -> None:
+    assert replace_surrogates(text) == readable

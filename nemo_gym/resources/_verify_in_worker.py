@@ -21,7 +21,9 @@ from pydantic import BaseModel
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError
 from nemo_gym.processes.worker_main import load_module
-from nemo_gym.serving.routes import dump_body, parse_body
+from nemo_gym.resources.answer_fault_rule import Control, with_control
+from nemo_gym.resources.verdicts import dump_verdict
+from nemo_gym.serving.routes import parse_body
 from nemo_gym.transport.server_client import ServerClient
 
 if TYPE_CHECKING:
@@ -50,10 +52,16 @@ class ServerInWorker:
         return _server_of, self._parts
 
 
-def verify_in_worker(server: SimpleResourcesServer, body: bytes, left_out: str | None = None) -> bytes:
-    """Return the answer of `server.verify` to the JSON `body`, as JSON without the fields `left_out`. For workers."""
+def verify_in_worker(
+    server: SimpleResourcesServer, body: bytes, left_out: str | None, control: Control | None
+) -> bytes:
+    """Return the verdict of `server.verify` on the JSON `body`, as JSON without the fields `left_out`. For workers.
+
+    A `control` takes the place of the answer in `body`.
+    """
+    request = parse_body(_body_model(type(server)), body)
     verify: Any = server.verify
-    return dump_body(verify(parse_body(_body_model(type(server)), body)), left_out)
+    return dump_verdict(verify(request if control is None else with_control(request, control)), left_out)
 
 
 def build_in_worker(server: SimpleResourcesServer) -> None:

@@ -6,25 +6,35 @@ Such an environment scores each step: `step` returns a reward and the end of the
     POST /reset   task row                  → {observation, info}
     POST /step    task row with `response`  → {observation, reward, terminated, truncated, info}
 
+A result that cannot be dumped because of the answer ends the episode with a reward of at most 0 for that step; `info`
+has `answer_fault` and `answer_fault_detail` (`nemo_gym.verify.answer_faults`). An exception of `step` is a failure.
+
 `response` is the model's last response. An observation is the next input of the policy. The outputs of the policy's
 tool calls go into `info["tool_outputs"]`, a list of `tool_output(call, result)`.
 """
 
 from __future__ import annotations
 
+import uuid
 from abc import abstractmethod
 from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request
+from fastapi.responses import Response as HttpResponse
 from pydantic import BaseModel, Field
 
 from nemo_gym.failures import InputError
+from nemo_gym.resources.answer_fault_rule import Control, with_control
 from nemo_gym.resources.server import SimpleResourcesServer
+from nemo_gym.resources.verdicts import MALFORMED_STEP, dump_verdict
 from nemo_gym.responses.items import FunctionToolCall
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
+from nemo_gym.rows.keys import ANSWER_FAULT_DETAIL_KEY, ANSWER_FAULT_KEY
 from nemo_gym.rows.models import BaseVerifyRequest, BaseVerifyResponse, ReverifyMode
+from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.sessions import SESSION_ID_KEY
+from nemo_gym.verify.answer_faults import settle
 from nemo_gym.verify.answers import final_text
 
 StepResult = tuple[str | None, float, bool, bool, dict[str, Any]]
@@ -72,7 +82,7 @@ class GymnasiumServer(SimpleResourcesServer):
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
         app.post("/reset")(self._reset_endpoint)
-        app.post("/step")(self._step_endpoint)
+        app.post("/step", response_model=EnvStepResponse)(self._step_under_rule)
         return app
 
     async def reset(
@@ -132,15 +142,68 @@ class GymnasiumServer(SimpleResourcesServer):
 
     async def _step_endpoint(self, body: EnvStepRequest, request: Request) -> EnvStepResponse:
         session = request.session[SESSION_ID_KEY]
-        observation, reward, terminated, truncated, info = await self.step(
-            body.response, body.model_extra or {}, session
-        )
-        if terminated or truncated:
+        return await self._end_if_over(_read_result(await self._step(body, session)), session)
+
+    async def _step_under_rule(self, body: EnvStepRequest, request: Request) -> HttpResponse:
+        """Answer a step. The dump of its result is under the rule about faults."""
+        session = request.session[SESSION_ID_KEY]
+        result = await self._step(body, session)
+        try:
+            answer = _read_result(result)
+            dumped = _dump(answer)
+        except Exception as error:  # noqa: BLE001 - `_settle` raises every failure again
+            answer = await self._settle(error, body)
+            dumped = _dump(answer)
+        await self._end_if_over(answer, session)
+        return JsonResponse(dumped)
+
+    async def _step(self, body: EnvStepRequest, session: str) -> StepResult:
+        return await self.step(body.response, body.model_extra or {}, session)
+
+    async def _end_if_over(self, answer: EnvStepResponse, session: str) -> EnvStepResponse:
+        if answer.terminated or answer.truncated:
             self.middleware.access.sessions.close(session)
             await self.release_session(session)
-        return EnvStepResponse(
-            observation=observation, reward=reward, terminated=terminated, truncated=truncated, info=info
-        )
+        return answer
+
+    async def _settle(self, error: Exception, body: EnvStepRequest) -> EnvStepResponse:
+        """Return the end of an episode whose result cannot be dumped. Raises `error` if the answer is not at fault.
+
+        The controls are the first steps of new episodes.
+        """
+        rewards: list[float] = []
+
+        async def dump_again() -> None:
+            raise error  # a step changes its episode, so it is not made again
+
+        async def step_controls() -> None:
+            rewards.extend([await self._reward_of_control(body, control) for control in Control])
+
+        fault = await settle(error, dump_again, step_controls)
+        assert fault is not None
+        info = {ANSWER_FAULT_KEY: fault.kind, ANSWER_FAULT_DETAIL_KEY: fault.detail}
+        return EnvStepResponse(reward=min(rewards[-1], 0.0), terminated=True, info=info)
+
+    async def _reward_of_control(self, body: EnvStepRequest, control: Control) -> float:
+        session = f"control-{uuid.uuid4().hex}"
+        try:
+            await self.reset(body.model_extra or {}, session)
+            answer = _read_result(await self._step(with_control(body, control), session))
+            _dump(answer)
+            return answer.reward
+        finally:
+            await self.release_session(session)
+
+
+def _dump(answer: EnvStepResponse) -> bytes:
+    return dump_verdict(answer, code=MALFORMED_STEP)
+
+
+def _read_result(result: StepResult) -> EnvStepResponse:
+    observation, reward, terminated, truncated, info = result
+    return EnvStepResponse(
+        observation=observation, reward=reward, terminated=terminated, truncated=truncated, info=info
+    )
 
 
 def extract_text(response: Response) -> str:

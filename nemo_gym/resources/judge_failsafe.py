@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from nemo_gym.failures import JudgeError
+from nemo_gym.json_objects import replace_surrogates
 from nemo_gym.rows.compose import fail_judge
 
 _LONGEST_ERROR = 2000
@@ -40,7 +41,9 @@ def judge_failsafe(
             if name is None:
                 raise
             request = given[name].model_dump(mode="json", by_alias=True)
-            return JSONResponse(fail_judge(request, error.failure.message[:_LONGEST_ERROR]))
+            return JSONResponse(
+                fail_judge(request, replace_surrogates(error.failure.message[:_LONGEST_ERROR]))
+            )
 
     return verify_or_report
 

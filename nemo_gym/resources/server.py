@@ -22,7 +22,7 @@ from nemo_gym.names import POSTED_ROUTE
 from nemo_gym.processes.workers import MEMORY_LIMIT_BYTES, default_pool, request_memory
 from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesCloseSessionResponse
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
-from nemo_gym.resources.answer_fault_rule import score_faulty_answers, score_faulty_body
+from nemo_gym.resources.answer_fault_rule import Control, score_faulty_answers, score_faulty_body
 from nemo_gym.resources.judge_failsafe import judge_failsafe
 from nemo_gym.resources.mcp import maybe_auto_expose
 from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions
@@ -159,11 +159,13 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         assert self._gym_worker is not None
         pool, timeout_s = default_pool(), self.config.verify_timeout_s
         server, left_out = self._gym_worker, request.headers.get(LEAVE_OUT_HEADER)
+        body = await request.body()
 
-        async def verify(body: bytes) -> bytes:
-            return await pool.submit(verify_in_worker, (server, body, left_out), {}, timeout_s=timeout_s)
+        async def verify(control: Control | None) -> bytes:
+            job = (server, body, left_out, control)
+            return await pool.submit(verify_in_worker, job, {}, timeout_s=timeout_s)
 
-        return JsonResponse(await score_faulty_body(verify, await request.body()))
+        return JsonResponse(await score_faulty_body(verify, body))
 
     def _new_access(self) -> SessionAccess:
         access = super()._new_access()

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from nemo_gym.failures import Boundary, Failure, GymError, InputError
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import object_in, replace_surrogates
 from nemo_gym.processes.author_code import place_of
 from nemo_gym.serving.error_forms import MESSAGES_PATH, anthropic_error
 from nemo_gym.serving.json_response import JsonResponse
@@ -40,8 +40,8 @@ def set_error_form(app: FastAPI) -> None:
 def error_response(error: Exception, server: str, boundary: Boundary, path: str = "") -> JsonResponse:
     """Build the response of `server` to a request of `path` whose handler raised `error`."""
     failure = error.failure if isinstance(error, GymError) else _failure_of(error, server, boundary)
-    if failure.peer is None:
-        failure = replace(failure, peer=server)
+    # The message may quote an answer, and JSON cannot hold a lone surrogate.
+    failure = replace(failure, message=replace_surrogates(failure.message), peer=failure.peer or server)
     is_message = boundary is Boundary.ENGINE and path.startswith(MESSAGES_PATH)
     body = anthropic_error(failure) if is_message else failure.to_wire()
     return JsonResponse(orjson.dumps(body), failure.http_status, _retry_headers(failure))

@@ -91,7 +91,10 @@ class _DirectHandler:
             if self._response_name is not None:
                 arguments[self._response_name] = given
             result = await self._endpoint(**arguments)
-            response = result if isinstance(result, Response) else self._response_of(result, given, scope)
+            if isinstance(result, Response):
+                response = result
+            else:
+                response = build_response(dump_body(result, left_out_fields(scope)), given, self._status)
         except Exception as error:
             request = _ReadRequest(scope, receive, send, body)
             answered = await scope["app"].answer_error(request, error)
@@ -99,18 +102,6 @@ class _DirectHandler:
                 raise
             response = answered
         await response(scope, receive, send)
-
-    def _response_of(self, result: Any, given: Response | None, scope: Scope) -> Response:
-        """Return the response with a handler's result, and with the status and headers of its `Response`."""
-        status = self._status if given is None or given.status_code == 200 else given.status_code
-        if status in _WITHOUT_BODY:
-            response = Response(status_code=status)
-        else:
-            response = JsonResponse(dump_body(result, _left_out(scope)), status)
-        if given is not None:
-            del given.headers["content-length"]
-            response.raw_headers += given.raw_headers
-        return response
 
 
 class _ReadRequest(Request):
@@ -121,10 +112,21 @@ class _ReadRequest(Request):
         self._body = body
 
 
-def _left_out(scope: Scope) -> str | None:
+def left_out_fields(scope: Scope) -> str | None:
     """Return the header with the names of fields that the response can omit."""
     names = dict(scope["headers"]).get(_LEAVE_OUT)
     return None if names is None else str(names, "latin-1")
+
+
+def build_response(body: bytes, given: Response | None, status: int = 200) -> Response:
+    """Return a response with a JSON body, and with the status and headers that a handler set on its `Response`."""
+    if given is not None and given.status_code not in (None, 200):  # FastAPI's own has None
+        status = given.status_code
+    response = Response(status_code=status) if status in _WITHOUT_BODY else JsonResponse(body, status)
+    if given is not None:
+        del given.headers["content-length"]
+        response.raw_headers += given.raw_headers
+    return response
 
 
 def parse_body(model: type[ModelT], body: bytes) -> ModelT:

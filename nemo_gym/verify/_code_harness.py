@@ -11,7 +11,8 @@ Parts:
     programs    run the solution as a program, in one fork per input, and send back its output
     tests       run `check(candidate)`; each call of `candidate` is forwarded by the gym to another sandbox, which
                 runs `calls`. The solution never runs here
-    together    run the solution and its tests in one interpreter, for tests that cannot be separated
+    together    run the solution and its tests in one interpreter, for tests that cannot be separated. `_code_guard`
+                keeps the solution's objects from deciding the tests
 
 The gym trusts the output of `tests` only: in the other parts the solution can send anything. Expected outputs
 therefore never enter those sandboxes.
@@ -337,6 +338,8 @@ def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
     except BaseException as error:
         channel.send("broken", dump(describe(error)))
         return
+    channel.send("compiled")
+    guard = make_guard(job["guard"])
     try:
         module = load(compile_first(job["sources"]), "solution")
     except BaseException as error:
@@ -346,33 +349,24 @@ def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
     if candidate is None:
         channel.send("undefined")
         return
-    if callable(candidate) and not isinstance(candidate, type):
-        candidate = without_own_equality(candidate)
+    guard.disarm_all()
+    if callable(candidate):
+        candidate = guard.wrap(candidate)
         setattr(module, job["entry_point"], candidate)
     run = run_unittest if job["style"] == "unittest" else run_check
     verdict = verdict_of(lambda: run(module, tests, candidate))
+    if guard.refused:
+        verdict = {"passed": False, "not_plain": guard.refused}
     if verdict["passed"]:
         verdict.update(channel.receive())
     channel.send("verdict", dump_fields(verdict))
 
 
-def without_own_equality(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` wrapped so that it raises TypeError for objects whose `==` the solution defines."""
-
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        value = function(*args, **kwargs)
-        items = value.values() if isinstance(value, dict) else value
-        members = items if isinstance(value, (dict, list, tuple)) else ()
-        for returned in (value, *members):
-            equality = getattr(type(returned).__eq__, "__code__", None)
-            if equality is not None and equality.co_filename == "<solution>":
-                raise TypeError("it returned an object that defines its own equality")
-        return value
-
-    guarded.__dict__.update(getattr(function, "__dict__", {}), __wrapped__=function)
-    guarded.__name__ = getattr(function, "__name__", guarded.__name__)
-    guarded.__doc__ = function.__doc__
-    return guarded
+def make_guard(source: str) -> Any:
+    """Make the guard of `_code_guard`, whose source comes with the job, in a namespace of its own."""
+    namespace: dict[str, Any] = {"__name__": "guard"}
+    exec(compile(source, "<guard>", "exec"), namespace)
+    return namespace["Guard"]()
 
 
 def verdict_of(run: Callable[[], None]) -> dict[str, Any]:

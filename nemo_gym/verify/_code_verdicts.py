@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nemo_gym.json_objects import replace_surrogates
+
 
 class Reason(StrEnum):
     """The reason for a solution's failure."""
@@ -34,3 +36,7 @@ class SolutionFailed(Exception):
 
     reason: Reason
     detail: str = ""
+    """Text that the solution may have written. It is shown in rows, so its surrogates are replaced."""
+
+    def __post_init__(self) -> None:
+        self.detail = replace_surrogates(self.detail)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from nemo_gym.failures import GymError
+from nemo_gym.json_objects import replace_surrogates
 from nemo_gym.processes.workers import WorkerPool, default_pool
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,9 @@ _KINDS = {
     "verifier_out_of_memory": "memory",
     "verifier_crashed": "crashed",
     "verifier_raised": "raised",
+    "no_reward": "raised",
+    "score_out_of_range": "raised",
+    "malformed_step": "raised",
     TOO_LONG: "too_long",
 }
 _CERTAIN = frozenset({"cpu_time", "memory", "too_long"})
@@ -56,10 +60,14 @@ def possible_fault(error: Exception) -> AnswerFault | None:
     """Return the answer's fault that `error` may be; None if it is a failure whatever the answer."""
     if isinstance(error, GymError):
         kind = _KINDS.get(error.failure.code)
-        return AnswerFault(kind, error.failure.message[:_LONGEST_DETAIL]) if kind else None
+        return AnswerFault(kind, _readable(error.failure.message)) if kind else None
     if isinstance(error, OSError) or hasattr(error, "status_code"):
         return None
-    return AnswerFault("raised", ascii(f"{type(error).__name__}: {error}"[:_LONGEST_DETAIL])[1:-1])
+    return AnswerFault("raised", _readable(f"{type(error).__name__}: {error}"))
+
+
+def _readable(message: str) -> str:
+    return replace_surrogates(message[:_LONGEST_DETAIL])
 
 
 async def scored(

@@ -11,8 +11,9 @@ Four kinds of tests, by the place where the verdict is decided:
     check            `check(candidate)` runs in its own sandbox; the solution answers each call of `candidate` in
                      another one. The solution sees neither expected values nor the verdict
     check_together   solution and tests share an interpreter, for tests that patch modules or read files. A solution
-                     that exits early, prints a verdict or returns an object with its own `==` fails, but one that
-                     manipulates the harness on purpose could forge the verdict. It is therefore `tamperable`
+                     that exits early, prints a verdict or returns an object that equals everything fails
+                     (`_code_guard`), but one that manipulates the harness on purpose could forge the verdict. It is
+                     therefore `tamperable`
 
 The first failing test ends the run. A failure of the solution is a verdict. A failure of the machine, or of the tests
 themselves, is a `GymError`. Time limits are CPU seconds, so that no verdict depends on how busy the machine is
@@ -27,6 +28,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from nemo_gym.failures import VerifierError
@@ -34,6 +36,7 @@ from nemo_gym.isolation.execution import ConfinedRunner, IsolationKind, SandboxL
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.isolation.time_limits import Ending, TimeLimit
 from nemo_gym.processes.workers import available_cores, default_pool
+from nemo_gym.verify import _code_guard as code_guard
 from nemo_gym.verify._code_comparison import check_program, check_return_value
 from nemo_gym.verify._code_harness import dump
 from nemo_gym.verify._code_protocol import Harness, HarnessReply, open_harness
@@ -46,6 +49,7 @@ _LIFETIME_FACTOR = 20
 _LONGEST_READ_ON_LOOP = 32 * 1024
 """Longer answers are read in a worker, because they would hold the event loop for milliseconds."""
 _COMPARISON_TIMEOUT_S = 300.0
+_GUARD_SOURCE = Path(code_guard.__file__).read_text(encoding="utf-8")
 
 Source: TypeAlias = str | Sequence[str]
 """A solution, or candidate sources of which the first that compiles is used."""
@@ -218,13 +222,16 @@ class CodeRunner:
         """
         proof = secrets.token_hex(16)
         job = {"part": "together", "sources": _sources(source), "style": style.value, "tests": code.tests}
+        job |= {"entry_point": code.entry_point, "guard": _GUARD_SOURCE}
 
         async def run(harness: Harness) -> AsyncIterator[None]:
             limit = harness.process.cpu_limit(timeout_s)
-            await harness.send(job | {"entry_point": code.entry_point}, limit)
+            await harness.send(job, limit)
             await harness.send({"proof": proof}, limit)
-            message = await harness.receive(limit)
+            message = await harness.receive(limit)  # the last one that the solution cannot have sent
             _refuse_broken(message)
+            _expect(message, "compiled")
+            message = await harness.receive(limit)
             _refuse_failed(message)
             _refuse_undefined(message, code.entry_point)
             _expect(message, "verdict")

@@ -27,7 +27,7 @@ class ReasoningGymConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     scoring_timeout_s: float = Field(default=10.0, gt=0)
-    """Seconds that a scorer may take for one answer; beyond them the attempt fails without a reward."""
+    """Seconds that a scorer may take for one answer; beyond them it scores 0 as the answer's fault."""
 
 
 class ReasoningGymRunRequest(BaseRunRequest):

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from nemo_gym.failures import InputError, VerifierError
+from resources_servers.reasoning_gym.corrected_scorers import CORRECTED_SCORERS, Entry, Scorer
 from resources_servers.reasoning_gym.guards import (
     EXPRESSION_TASKS,
     UNSOLVED_INTEGRAL,
@@ -26,10 +27,6 @@ from resources_servers.reasoning_gym.guards import (
 
 LIBRARY = "resources_servers.reasoning_gym.library"
 """The module that a worker imports before the time limit of a scorer starts."""
-
-Entry = dict[str, Any]
-"""An item of the library's datasets: `question`, `answer`, `metadata`."""
-Scorer = Callable[[str, Entry], float]
 
 FULL_MARKS = 0.999
 ROUNDING = 1e-9
@@ -147,21 +144,14 @@ def make_dataset(task: str, config: Mapping[str, Any]) -> Any:
 @lru_cache(maxsize=256)
 def _scorer_of(task: str, config_text: str) -> Scorer:
     dataset = make_dataset(task, json.loads(config_text))
-    scorer: Scorer = CORRECTED_SCORERS.get(task) or dataset.score_answer
-    return scorer
+    library: Scorer = dataset.score_answer
+    corrected = CORRECTED_SCORERS.get(task)
+    return library if corrected is None else lambda answer, entry: corrected(answer, entry, library)
 
 
 def _run(scorer: Scorer, answer: str, entry: Entry) -> float:
     with quietly():
         return float(scorer(answer, entry))
-
-
-def _score_truth_value(answer: str, entry: Entry) -> float:
-    return float(answer.strip().casefold() == entry["answer"].casefold())
-
-
-CORRECTED_SCORERS: Mapping[str, Scorer] = {"game_of_life_halting": _score_truth_value}
-"""Replacements for library scorers that score 1 for every text (version 0.1.25 compares `bool` of strings)."""
 
 
 def _as_tuples(board: Any) -> Any:

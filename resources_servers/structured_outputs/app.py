@@ -17,9 +17,9 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.processes.workers import default_pool
+from nemo_gym.responses.wire import read_field
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
 from nemo_gym.verify.answers import final_text
-from nemo_gym.verify.function_calls import calls_of
 from resources_servers.structured_outputs.checking import DocumentProblem, Extraction, Task, find_problem
 from resources_servers.structured_outputs.documents.documents import DocumentFormat
 
@@ -36,7 +36,7 @@ class StructuredOutputsConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     checking_timeout_s: float = Field(default=10.0, gt=0)
-    """Seconds that the check of one answer may take; beyond them the attempt fails without a reward."""
+    """Seconds that the check of one answer may take; beyond them it scores 0 as the answer's fault."""
 
 
 class StructuredOutputsRunRequest(BaseRunRequest):
@@ -102,23 +102,19 @@ class StructuredOutputsResourcesServer(SimpleResourcesServer):
             answer = final_text(body.response)
             task = task._replace(document_format=body.schema_type, extraction=body.extraction)
         else:
-            answer = document_in_call(body)
+            answer = arguments_of_call(body)
+            task = task._replace(is_call=True, payload_key=body.tool_payload_key)
         return await default_pool().run(find_problem, answer, task, timeout_s=self.config.checking_timeout_s)
 
     def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
         return compute_pass_majority_metrics(tasks)[0] | compute_subset_metrics(tasks, "schema_type")
 
 
-def document_in_call(body: StructuredOutputsVerifyRequest) -> str:
-    """Return the document in the last call of the row's tool, as JSON; "" when there is none."""
-    calls = [call for call in calls_of(body.response) if call.name == body.tool_name]
-    if not calls or calls[-1].arguments is None:
-        return ""
-    arguments = dict(calls[-1].arguments)
-    if body.tool_payload_key is None:
-        return orjson.dumps(arguments).decode()
-    is_wrapped = list(arguments) == [body.tool_payload_key]
-    return orjson.dumps(arguments[body.tool_payload_key]).decode() if is_wrapped else ""
+def arguments_of_call(body: StructuredOutputsVerifyRequest) -> str:
+    """Return the arguments of the last call of the row's tool, as the model wrote them; "" when there is none."""
+    items = [item for item in body.response.output if read_field(item, "type") == "function_call"]
+    calls = [item for item in items if read_field(item, "name") == body.tool_name]
+    return str(read_field(calls[-1], "arguments") or "{}") if calls else ""
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from nemo_gym.failures import InputError
+from nemo_gym.json_objects import object_in
 from nemo_gym.verify.json_schema import fits_schema, schema_problems
 from nemo_gym.verify.state import StateRules, differences
 from resources_servers.structured_outputs.closing import closed
@@ -16,6 +17,7 @@ from resources_servers.structured_outputs.documents.documents import (
     DocumentFormat,
     embedded_document,
     parse_document,
+    refuse_repeated_keys,
 )
 from resources_servers.structured_outputs.documents.leaf_types import Schema, typed_by_schema
 from resources_servers.structured_outputs.documents.limits import DocumentError
@@ -48,6 +50,10 @@ class Task(NamedTuple):
     close_schema: bool = True
     expected: object = None
     """The expected value of the document; None when any value that fits the schema is right."""
+    is_call: bool = False
+    """True if the answer is the arguments of a function call."""
+    payload_key: str | None = None
+    """The argument that holds the document; None when all arguments are it."""
 
 
 _LONGEST_MESSAGE = 500
@@ -61,6 +67,8 @@ def find_problem(answer: str, task: Task) -> DocumentProblem | None:
     Raises InputError when the schema is invalid: that is an error of the row.
     """
     schema = read_schema(task.schema_str, task.close_schema)
+    if task.is_call:
+        answer = document_in_arguments(answer, task.payload_key)
     if not answer.strip():
         return DocumentProblem("empty_response", "there is no answer")
     is_strict = task.extraction is Extraction.STRICT
@@ -79,6 +87,20 @@ def find_problem(answer: str, task: Task) -> DocumentProblem | None:
         return None
     wrong = differences(task.expected, value, StateRules(tolerance=_TOLERANCE))
     return DocumentProblem("content_error", "; ".join(map(str, wrong))[:_LONGEST_MESSAGE]) if wrong else None
+
+
+def document_in_arguments(arguments: str, payload_key: str | None) -> str:
+    """Return the document in the arguments of a call, as JSON; "" if they hold none."""
+    parsed = object_in(arguments)
+    if parsed is None:
+        return ""
+    try:
+        refuse_repeated_keys(arguments)
+    except DocumentError:
+        return arguments  # the parser refuses them again
+    if payload_key is None:
+        return arguments
+    return orjson.dumps(parsed[payload_key]).decode() if list(parsed) == [payload_key] else ""
 
 
 def read_schema(schema_str: str, close_schema: bool) -> Schema:

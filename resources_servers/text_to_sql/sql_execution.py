@@ -5,7 +5,8 @@
 
 A context is the SQL that builds a database (`CREATE TABLE ...; INSERT ...`). It is built in memory for each query,
 in a worker process, and then sealed: an authorizer allows only reading tables and calling functions, which excludes
-`ATTACH`, `PRAGMA`, `INSERT` and `load_extension`. CPU time, rows, the size of values and SQLite's memory are limited.
+`ATTACH`, `PRAGMA`, `INSERT` and `load_extension`. No result depends on the clock or on chance (`fixed_functions`), nor
+on the version of SQLite. CPU time, rows, the size of values and SQLite's memory are limited.
 An answer beyond a limit scores 0; a gold query beyond a limit is an error of the task (`InputError`).
 
 Results are equal when they have the same number of columns (names are ignored) and the same rows (`sql_rows`): in the
@@ -24,6 +25,7 @@ from enum import StrEnum
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.processes.workers import WorkerPool, default_pool
 from nemo_gym.verify.answer_faults import AnswerFault, scored_in_worker
+from resources_servers.text_to_sql.fixed_functions import fix_functions
 from resources_servers.text_to_sql.sql_rows import Row, are_same_in_any_order, are_same_in_order
 
 _STEPS_BETWEEN_LOOKS = 200
@@ -211,11 +213,16 @@ def run_query(context: str, query: str, limits: SqlLimits) -> Result:
         database.execute("PRAGMA temp_store = MEMORY")
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
         database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        chance = fix_functions(database)
         _limit_time(database, limits.seconds)
         _build(database, context)
         _limit_time(database, limits.seconds)
         database.set_authorizer(_allow_reading)
-        return _fetch(database, query, limits)
+        chance.was_asked = False
+        result = _fetch(database, query, limits)
+        if chance.was_asked:
+            raise QueryFailed(SqlReason.FAILED, "its result depends on chance: it calls random or randomblob")
+        return result
     finally:
         database.close()
 
@@ -266,7 +273,12 @@ _READING = frozenset(
 )
 
 
-_REFUSED_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer"})
+_REFUSED_FUNCTIONS = frozenset(
+    {
+        *("load_extension", "fts3_tokenizer"),
+        *("sqlite_version", "sqlite_source_id", "sqlite_compileoption_get", "sqlite_compileoption_used"),
+    }
+)
 
 
 def _allow_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:

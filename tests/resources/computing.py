@@ -14,6 +14,8 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.failures import InputError
+from nemo_gym.verify.answers import final_text
+from tests.resources.unreadable import NO_REWARDS, UNREADABLE
 
 
 class ComputingConfig(BaseResourcesServerConfig):
@@ -54,3 +56,17 @@ class ComputingEnvironment(SimpleResourcesServer):
 class StatefulEnvironment(SimpleResourcesServer):
     def verify(self, request: Any, body: BaseVerifyRequest) -> BaseVerifyResponse:  # type: ignore[override]
         raise NotImplementedError
+
+
+class EchoEnvironment(SimpleResourcesServer):
+    """Echoes a value that no row can hold, or raises with it, as the answer or the row asks."""
+
+    def verify(self, body: ComputingRequest) -> ComputingResponse:  # type: ignore[override]
+        text = final_text(body.response)
+        name = text if body.mode == "score" else "surrogate"
+        if name == "raise":
+            raise ValueError("no number in \ud800")
+        echo = UNREADABLE[name]() if name in UNREADABLE else name
+        return ComputingResponse.model_validate(
+            {**dict(body), "reward": NO_REWARDS.get(name, 1.0), "pid": os.getpid(), "echo": echo}
+        )

@@ -21,6 +21,7 @@ from resources_servers.gymnasium import (
     GymnasiumServer,
     extract_text,
 )
+from tests.resources.unreadable import NO_REWARDS, UNREADABLE
 from tests.serving.environments import call, text
 
 ROW: dict[str, Any] = {"responses_create_params": {"input": "count"}, "start": 2}
@@ -104,6 +105,51 @@ async def test_reset_and_step_can_be_called_directly(server: Counting) -> None:
     step = EnvStepRequest.model_validate({**ROW, "response": response(text("stop"))})
     answer = await server._step_endpoint(step, request)
     assert (answer.terminated, server.session_state, server.closed) == (True, {}, ["s"])
+
+
+class Echoing(Counting):
+    """Puts a value that no row can hold into its results, as the answer or the row asks."""
+
+    async def step(
+        self, action: NeMoGymResponse, metadata: dict[str, Any], session_id: str | None = None
+    ) -> Any:
+        await super().step(action, metadata, session_id)
+        name = metadata.get("asks", extract_text(action))
+        echo = UNREADABLE[name]() if name in UNREADABLE else name
+        reward = NO_REWARDS.get(name, -1.0 if name in ("", "lost") else 1.0)
+        return echo if name in SHOWN else None, reward, name == "half_a_pair", False, {"echo": echo}
+
+
+SHOWN = ("surrogate", "half_a_pair", "object")
+"""Values that are the observation too."""
+
+
+@pytest.fixture
+def echoing() -> Echoing:
+    config = BaseResourcesServerConfig(host="", port=0, entrypoint="", name="echoing")
+    return Echoing(config=config, server_client=MagicMock(spec=ServerClient))
+
+
+@pytest.mark.parametrize("name", [*UNREADABLE, *NO_REWARDS])
+def test_an_answer_whose_step_no_row_can_hold_ends_its_episode(echoing: Echoing, name: str) -> None:
+    client = TestClient(echoing.setup_webserver())
+    client.post("/reset", json=ROW)
+    assert client.post("/step", json={**ROW, "response": response(text("on"))}).json()["reward"] == 1.0
+    step = client.post("/step", json={**ROW, "response": response(text(name))}).json()
+    assert (step["reward"], step["terminated"], step["observation"]) == (-1.0, True, None)
+    assert step["info"]["answer_fault"] == "raised"
+    assert step["info"]["answer_fault_detail"]
+    assert (echoing.session_state, len(echoing.middleware.access.sessions)) == ({}, 0)
+
+
+def test_an_environment_whose_steps_no_row_can_hold_fails(echoing: Echoing) -> None:
+    client = TestClient(echoing.setup_webserver(), raise_server_exceptions=False)
+    for asks in ("surrogate", "nan"):
+        client.post("/reset", json=ROW)
+        step = client.post("/step", json={**ROW, "asks": asks, "response": response(text("on"))})
+        assert (step.status_code, step.json()["error"]["type"]) == (500, "verifier")
+    assert step.json()["error"]["code"] == "malformed_step"
+    assert len(echoing.session_state) == 1
 
 
 @pytest.mark.parametrize(

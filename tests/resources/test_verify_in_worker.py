@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from typing import Any
 
@@ -13,7 +14,9 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport.server_client import ServerReply
-from tests.resources.computing import ComputingEnvironment, StatefulEnvironment
+from tests.resources.computing import ComputingEnvironment, EchoEnvironment, StatefulEnvironment
+from tests.resources.test_answer_fault_rule import body_of
+from tests.resources.unreadable import NO_REWARDS, UNREADABLE
 from tests.serving.environments import VERIFY
 
 
@@ -82,3 +85,36 @@ async def test_the_server_s_stats_include_its_workers(gym: InProcessGym) -> None
 def test_a_synchronous_verify_that_needs_the_session_is_refused_at_the_start() -> None:
     with pytest.raises(ConfigError, match="neither the request nor the sessions"):
         StatefulEnvironment.standalone().setup_webserver()
+
+
+async def echoed(text: str, mode: str = "score") -> dict[str, Any]:
+    gym = InProcessGym()
+    gym.add(EchoEnvironment, "env")
+    body = json.dumps({**body_of(text), "mode": mode, "digits": 10**30}).encode()
+    answer: dict[str, Any] = orjson.loads((await gym.client().post("env", "/verify", data=body)).body)
+    return answer
+
+
+@pytest.mark.parametrize("text", [*UNREADABLE, *NO_REWARDS, "raise", "raise\ud800"])
+async def test_an_answer_whose_verdict_no_row_can_hold_scores_0(text: str) -> None:
+    row = await echoed(text)
+    if text == "raise\ud800":  # a half of a pair in the answer is replaced before `verify`
+        assert row["echo"] == "raise\ufffd"
+        return
+    assert (row["reward"], row["answer_fault"], row["mode"]) == (0.0, "raised", "score")
+    assert row["answer_fault_detail"]
+    assert row["response"]["output"][0]["content"][0]["text"] == text
+
+
+async def test_an_answer_with_half_a_pair_that_breaks_a_verify_scores_0() -> None:
+    gym = InProcessGym()
+    gym.add(EchoEnvironment, "env")
+    attempt = body_of("surrogate")
+    attempt["response"]["metadata"] = {"note": "\ud800"}
+    body = json.dumps({**attempt, "mode": "score"}).encode()
+    row = orjson.loads((await gym.client().post("env", "/verify", data=body)).body)
+    assert (row["reward"], row["answer_fault"]) == (0.0, "raised")
+
+
+async def test_an_environment_whose_verdict_no_row_can_hold_fails() -> None:
+    assert (await echoed("1", mode="broken"))["error"]["code"] == "verifier_raised"

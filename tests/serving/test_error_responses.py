@@ -30,6 +30,8 @@ class Helpless(CounterEnvironment):
         return app
 
     async def fail(self, how: str) -> None:
+        if how == "surrogate":
+            raise ValueError("no tool \ud800")
         raise InputError("not like this", code=how) if how == "refused" else RuntimeError("a bug")
 
 
@@ -118,3 +120,9 @@ def test_a_body_that_is_not_text_is_an_envelope(environment: CounterEnvironment)
         "/of/me", content=b'{"a": "\xff"}', headers={"content-type": "application/json"}
     )
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
+
+
+def test_a_message_that_json_cannot_hold_is_shown_readably() -> None:
+    client = TestClient(Helpless.standalone(name="env").setup_webserver())
+    answer = client.post("/fail/surrogate")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (500, "ValueError: no tool \ufffd")

@@ -34,6 +34,12 @@ def test_only_unstated_errors_can_be_an_answer_s_fault() -> None:
     assert possible_fault(OSError(28, "No space left on device")) is None
 
 
+@pytest.mark.parametrize("code", ["no_reward", "malformed_step", "score_out_of_range", "verifier_raised"])
+def test_a_verdict_that_is_none_can_be_an_answer_s_fault(code: str) -> None:
+    fault = possible_fault(VerifierError("the reward is nan for \ud800", code=code))
+    assert fault == AnswerFault("raised", "the reward is nan for \ufffd")
+
+
 async def test_a_fault_that_repeats_and_spares_the_control_is_the_answer_s() -> None:
     result = await scored(raising(ValueError("x"), ValueError("x")), raising(None))
     assert result == AnswerFault("raised", "ValueError: x")

@@ -230,6 +230,22 @@ async def test_random_tests_use_the_same_inputs_every_time(runner: CodeRunner) -
     assert len(details) == 1
 
 
+async def test_the_order_of_sets_is_the_same_in_every_run(runner: CodeRunner) -> None:
+    ordered = "def f(): return list(set('abcdefgh')), hash('x')"
+    program = "print(*set('abcdefgh'), hash('x'))"
+    calls = [await runner.call_function(ordered, "f", [CallCase([], [0])]) for _ in range(2)]
+    runs = [await runner.run_programs(program, [ProgramCase("", "")]) for _ in range(2)]
+    for verdicts in (calls, runs):
+        assert len({verdict.detail for verdict in verdicts}) == 1
+        assert verdicts[0].reason is Reason.WRONG_ANSWER
+
+
+async def test_the_chance_of_a_solution_is_its_own(runner: CodeRunner) -> None:
+    drawn = "import random\ndef f(): return random.getrandbits(64)"
+    verdicts = [await runner.call_function(drawn, "f", [CallCase([], [0])]) for _ in range(2)]
+    assert len({verdict.detail for verdict in verdicts}) == 2
+
+
 async def test_all_calls_share_the_time_limit_of_the_tests(runner: CodeRunner) -> None:
     tests = "def check(candidate):\n    for _ in range(1_000): candidate()"
     verdict = await check(runner, "import time\ndef add(): time.sleep(0.1)", tests, timeout_s=0.5)

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import psutil
 import pytest
 
@@ -23,8 +24,9 @@ from nemo_gym.isolation.execution import IsolationKind
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.processes.process_tree import tree_of
 from nemo_gym.processes.workers import default_pool
+from nemo_gym.testing.in_process import InProcessGym
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
-from resources_servers.code_gen.tests.attempts import fenced, make_server, verify
+from resources_servers.code_gen.tests.attempts import attempt, fenced, make_server, verify
 from tests.samples import one_in
 from tests.waiting import until
 
@@ -239,6 +241,9 @@ ATTACKS: dict[str, tuple[str, set[str]]] = {
     "user namespace": (USER_NAMESPACE, WRONG),
     "double fork": (DOUBLE_FORK, WRONG),
     "huge integer": (HUGE_INTEGER, WRONG | {"raised"}),
+    "mock.ANY": (ANY, WRONG | {"not_plain_data"}),
+    "partialmethod": (PARTIAL_METHOD, WRONG),
+    "nonce in a frame": (NONCE, WRONG | {"broken_protocol"}),
 }
 ENDLESS: dict[str, tuple[str, set[str]]] = {
     "endless loop": (ENDLESS_LOOP, {"timed_out"}),
@@ -249,12 +254,21 @@ CUT_OFF: dict[str, tuple[str, set[str]]] = {
     "silence": (SILENCE, {"timed_out", "process_ended"}),
     "deafness": (DEAFNESS, {"blocked", "timed_out", "process_ended", *WRONG}),
 }
-FORGERIES: dict[str, tuple[str, set[str]]] = {
-    "mock.ANY": (ANY, WRONG | {"not_plain_data"}),
-    "partialmethod": (PARTIAL_METHOD, WRONG),
-    "nonce in a frame": (NONCE, WRONG | {"broken_protocol"}),
+
+
+UNREADABLE = {
+    "a message": r"raise ValueError('\ud800')",
+    "a message at once": r"raise ValueError('a\udc80')",
+    "an exception of its own": r"class E(Exception): __str__ = lambda self: '\udfff'" + "\nraise E",
+    "the name of a class": r"class C: pass"
+    + "\nC.__module__ = '\\ud800'\nC.__qualname__ = 'C\\udfff'\nreturn C()",
+    "a key": r"return {'\ud800': '\udc00'}",
+    "standard error": r"import sys; sys.stderr.buffer.write(b'\xed\xa0\x80'); sys.exit(3)",
+    "a message of the harness": "import os\nfor fd in range(3, 16):\n"
+    '    try: os.write(fd, rb\'value {"opaque":"\\ud800"}\' + b\'\\nraised ["\\xed\\xa0\\x80", ""]\\n\')\n'
+    "    except OSError: pass",
 }
-"""Attacks on tests that share the interpreter of the solution. There they may succeed."""
+"""Bodies of functions that bring a text with half a surrogate pair into the verdict."""
 
 
 @pytest.fixture(autouse=True)
@@ -340,13 +354,6 @@ async def test_attacks_score_nothing(
     assert scored.isolation is kind
 
 
-@in_turn(FORGERIES, ways=("program", "function", "check"))
-async def test_verdicts_cannot_be_forged(
-    name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
-) -> None:
-    await attack(await server_in(kind, request), way, *FORGERIES[name])
-
-
 @in_turn(ENDLESS)
 async def test_attacks_without_end_are_ended(
     name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
@@ -430,3 +437,17 @@ def test_attacks_fail_on_the_gym_of_another_user() -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert "test_without_any_isolation" not in done.stdout
     assert " passed" in done.stdout
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+@every_way
+async def test_a_text_that_no_row_can_hold_is_shown_readably(name: str, way: str) -> None:
+    body = UNREADABLE[name].replace("\n", "\n    ")
+    code = f"{body}\ndef f(x): pass" if name == "a message at once" else f"def f(x):\n    {body}"
+    gym = InProcessGym()
+    gym.add(CompCodingResourcesServer, "env", unit_test_timeout_secs=TIMEOUT_S)
+    row = attempt(fenced(f"{code}\n{USE.get(way, '')}"), TASKS[way])
+    scored = orjson.loads((await gym.post("env", "/verify", row)).body)
+    assert (scored["reward"], scored.get("answer_fault")) == (0.0, None)
+    assert scored["failure_reason"] not in (None, "no_code", "does_not_compile")
+    assert scored["failure_detail"]

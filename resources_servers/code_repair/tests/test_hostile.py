@@ -72,6 +72,11 @@ SOURCES: dict[str, str] = {
     "no end of output": "while True: print('x' * 10000)",
     "no end of memory": "x = bytearray(8 << 30)",
     "no end of processes": "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
+    "an exception whose text no row can hold": r"raise ValueError('\ud800')",
+    "a result whose text no row can hold": "class C: pass\n"
+    r"C.__module__ = '\udfff'" + "\nparse_amount = format_amount = split_evenly = lambda *_: C()",
+    "a value like everything": "from unittest import mock\n"
+    "parse_amount = format_amount = split_evenly = lambda *_: mock.ANY",
     "text that does not compile": "def parse_amount(: \u2028",
     "zero bytes": "\0\0\0",
 }

@@ -1,10 +1,10 @@
 """Parse documents in JSON, YAML, XML, TOML and CSV to plain JSON values.
 
-    json   without NaN and infinity
+    json   without NaN, infinity and repeated keys
     yaml   see `yaml_documents`; dates stay text
     toml   dates and times become ISO 8601 text
     xml    see `xml_documents`; leaves are text
-    csv    an array of objects by the header's names; values are text
+    csv    an array of objects by the header's names; values are text, without the white space around unquoted ones
 
 `leaf_types` gives the leaves of XML and CSV the types that a schema names.
 """
@@ -12,7 +12,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
@@ -95,21 +97,69 @@ def _as_json(value: object, depth: int) -> object:
     return value
 
 
+def _parse_json(text: str) -> object:
+    value: object = orjson.loads(text)
+    refuse_repeated_keys(text)
+    return value
+
+
+def refuse_repeated_keys(text: str) -> None:
+    """Raise DocumentError if an object in a JSON text has a key twice: parsers disagree on its value."""
+    json.loads(text, object_pairs_hook=_refuse_repeated)
+
+
+def _refuse_repeated(pairs: list[tuple[str, object]]) -> None:
+    names = set()
+    for name, _ in pairs:
+        if name in names:
+            raise DocumentError(f"the key {name!r} is repeated")
+        names.add(name)
+
+
+_TOML_TEXTS = re.compile(
+    r'"""(?:[^\\]|\\.)*?(?:"""|\Z)|"(?:[^"\\\n]|\\.)*+"?' r"|'''.*?(?:'''|\Z)|'[^'\n]*+'?|#[^\n]*+",
+    re.DOTALL,
+)
+"""Texts and comments. What is not closed reaches to the end, so that the time is linear."""
+_DOTTED_KEY = re.compile(r"[\w\"-]++(?:[ \t]*+\.[ \t]*+[\w\"-]++)*+", re.ASCII)
+
+
+def _parse_toml(text: str) -> object:
+    # The library's time grows with the square of the parts of a dotted key, each of which is a level of nesting.
+    keys = _DOTTED_KEY.finditer(_TOML_TEXTS.sub('"', text))
+    if any(key.group().count(".") >= MAX_DEPTH for key in keys):
+        raise too_deep()
+    return tomllib.loads(text)
+
+
+_QUOTED = "\ue000"
+"""A mark at the beginning of quoted fields, which the library tells nobody about."""
+_CSV_FIELD = re.compile(r'"((?:[^"]|"")*+)"|[^",\r\n][^,\r\n]*+')
+
+
 def _parse_csv(text: str) -> list[object]:
-    rows = [row for row in csv.reader(text.strip().splitlines(keepends=True), strict=True) if row]
-    header = [name.strip() for name in rows[0]]
+    marked = _CSV_FIELD.sub(
+        lambda field: field[0] if field[1] is None else f'"{_QUOTED}{field[1]}"', text.strip()
+    )
+    lines = csv.reader(marked.splitlines(keepends=True), strict=True)
+    rows = [[_trim_field(field) for field in row] for row in lines if row]
+    header = rows[0]
     if len(set(header)) < len(header):
         raise DocumentError("not CSV: two columns have the same name")
     for number, row in enumerate(rows[1:], start=1):
         if len(row) != len(header):
             raise DocumentError(f"not CSV: row {number} has {len(row)} fields, the header {len(header)}")
-    return [dict(zip(header, (field.strip() for field in row), strict=True)) for row in rows[1:]]
+    return [dict(zip(header, row, strict=True)) for row in rows[1:]]
+
+
+def _trim_field(field: str) -> str:
+    return field[1:] if field.startswith(_QUOTED) else field.strip()
 
 
 _PARSERS: Mapping[DocumentFormat, Callable[[str], object]] = {
-    DocumentFormat.JSON: orjson.loads,
+    DocumentFormat.JSON: _parse_json,
     DocumentFormat.YAML: parse_yaml,
     DocumentFormat.XML: parse_xml,
-    DocumentFormat.TOML: tomllib.loads,
+    DocumentFormat.TOML: _parse_toml,
     DocumentFormat.CSV: _parse_csv,
 }

@@ -46,8 +46,9 @@ def _typed_text(text: str, types: set[str]) -> object:
     return text
 
 
-_INTEGER = re.compile(r"-?\d{1,200}")
-_NUMBER = re.compile(r"-?\d{1,200}(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,199})")
+_NUMBER = re.compile(rf"{_INTEGER.pattern}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{{1,2}})?")
+"""Numbers as JSON writes them: `01` and digits that are not ASCII are text."""
 
 
 def _typed_array(value: object, views: list[Mapping[str, Any]], root: Schema) -> list[object]:

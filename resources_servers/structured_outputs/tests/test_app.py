@@ -168,6 +168,18 @@ async def test_a_function_call_may_be_the_answer() -> None:
     assert (await verify(call("save", GOLD), **wrapped)).reward == 0.0
 
 
+@pytest.mark.parametrize("wrap", ["%s", '{"book": %s}'])
+async def test_a_key_twice_in_a_call_is_no_document(wrap: str) -> None:
+    row = {"response_mode": "tool_call", "tool_name": "save"}
+    row |= {"tool_payload_key": "book"} if wrap != "%s" else {}
+    twice = GOLD.replace("{", '{"pages": 0, ', 1)
+    for arguments in (wrap % twice, '{"book": {}, ' + (wrap % GOLD)[1:]):
+        scored = await verify(call("save", arguments), **row)
+        if arguments.count('"pages"') > 1 or arguments.count('"book"') > 1:
+            assert (scored.reward, scored.error_type) == (0.0, "parse_error")
+            assert "is repeated" in (scored.error_message or "")
+
+
 @pytest.mark.parametrize("schema_str", ["{", "[]", '{"type": "texts"}', '{"$ref": "https://example.com/a"}'])
 async def test_a_row_without_a_schema_is_refused_and_not_scored(schema_str: str) -> None:
     with pytest.raises(InputError, match="schema"):

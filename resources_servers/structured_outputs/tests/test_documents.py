@@ -59,6 +59,9 @@ def test_csv_means_what_was_written_as_text(things: list[dict[str, Any]]) -> Non
     assert parse_document(write_document(things, CSV), CSV) == expected
 
 
+DOTS = ".".join(["a"] * 200)
+
+
 @pytest.mark.parametrize(
     ("text", "document_format", "value"),
     [
@@ -89,6 +92,11 @@ def test_csv_means_what_was_written_as_text(things: list[dict[str, Any]]) -> Non
             [{"a": "1", "b": 'x, "y"'}, {"a": "2", "b": "two\nlines"}],
         ),
         ("a,b\n", CSV, []),
+        ('a, b ,"c"\n x ," y ","z\n"\n', CSV, [{"a": "x", "b": " y ", "c": "z\n"}]),
+        ('a,b\n"x ""y""",\n"",""', CSV, [{"a": 'x "y"', "b": ""}, {"a": "", "b": ""}]),
+        ('{"a": {"b": 1}, "b": [{"a": 1}, {"a": 2}]}', JSON, {"a": {"b": 1}, "b": [{"a": 1}, {"a": 2}]}),
+        (f'a = \'{DOTS}\'\nb = """\n{DOTS}""" # {DOTS}', TOML, {"a": DOTS, "b": DOTS}),
+        (f'a = "\\"{DOTS}"\nb.c."d.e" = 1.5', TOML, {"a": f'"{DOTS}', "b": {"c": {"d.e": 1.5}}}),
     ],
 )
 def test_values(text: str, document_format: DocumentFormat, value: object) -> None:
@@ -105,6 +113,11 @@ BILLION_LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;
         ("{} {}", JSON, "not JSON"),
         ('{"a": NaN}', JSON, "not JSON"),
         ("Sure: {}", JSON, "not JSON"),
+        ('{"a": 1, "a": 1}', JSON, "the key 'a' is repeated"),
+        ('[{"b": {"a": 1, "c": 2, "a": 3}}]', JSON, "the key 'a' is repeated"),
+        (r'{"a": 1, "\u0061": 2}', JSON, "the key 'a' is repeated"),
+        ('{"": 1, "": 2}', JSON, "the key '' is repeated"),
+        (r'{"a": "\ud800"}', JSON, "not JSON"),
         ("a: &x [1]\nb: *x", YAML, "line 1: anchors"),
         ("a: !!python/object/apply:os.system [ls]", YAML, "line 1: tags"),
         ("a: !!str 5", YAML, "line 1: tags"),
@@ -139,6 +152,11 @@ def test_what_is_no_document_is_refused(text: str, document_format: DocumentForm
         ("".join(" " * n + "-\n" for n in range(300)), YAML),
         ("<a>" * 100_000, XML),
         ("a = " + "[" * 50_000, TOML),
+        (".".join(["a"] * 400_000) + " = 1", TOML),
+        ("[" + " . ".join(["a"] * 200_000) + "]", TOML),
+        ("[[" + ".".join(["'a'"] * 200_000) + "]]", TOML),
+        ("x = {" + ".".join(['"a\\""'] * 100_000) + " = 1}", TOML),
+        ("x = [{" + ".".join(["a"] * 101) + " = 1}]", TOML),
     ],
 )
 def test_deep_documents_are_refused(text: str, document_format: DocumentFormat) -> None:
