@@ -15,13 +15,10 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from nemo_gym.processes.process_tree import resident_bytes
-
-_SHARED_MAPPINGS = (b"/dev/zero", b"/memfd:", b"/SYSV")
 _REMOVAL_S = 2.0
 _PROC = Path("/proc/self")
 _numbers = itertools.count(1)
@@ -125,27 +122,3 @@ def _own_groups() -> Iterator[Path]:
             if (kind == "cgroup" and is_ours) or (kind == "cgroup2" and not controllers):
                 inside = os.path.relpath(path, mount[3])
                 yield Path(os.path.normpath(Path(mount[4]) / ("." if inside.startswith("..") else inside)))
-
-
-def counted_bytes(pids: Iterable[int]) -> int:
-    """The resident memory of processes, and their shared mappings, each counted once."""
-    resident, shared = 0, dict[tuple[bytes, bytes], int]()
-    for pid in pids:
-        resident += resident_bytes(pid)
-        for key, size in _shared_mappings(pid):
-            shared[key] = max(shared.get(key, 0), size)
-    return resident + sum(shared.values())
-
-
-def _shared_mappings(pid: int) -> Iterator[tuple[tuple[bytes, bytes], int]]:
-    """The device and inode of each shared memory that a process maps, and the size of its mapping."""
-    try:
-        lines = Path(f"/proc/{pid}/maps").read_bytes().splitlines()
-    except OSError:  # ended, or another user's
-        return
-    for line in lines:
-        fields = line.split(None, 5)
-        if len(fields) == 6 and fields[5].startswith(_SHARED_MAPPINGS):
-            start, _, end = fields[0].partition(b"-")
-            offset = int(fields[2], 16)
-            yield (fields[3], fields[4]), offset + int(end, 16) - int(start, 16)
