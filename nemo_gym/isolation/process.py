@@ -34,9 +34,9 @@ T = TypeVar("T")
 _CHUNK_BYTES = 64 * 1024
 _WATCH_INTERVAL_S = 0.1
 _WATCH_SHARE = 0.05
-"""The part of a core that counting the memory of one program may take."""
-_LOOKS_AT_DESCRIPTORS = 10
-"""Every tenth count includes descriptors, which takes longest."""
+"""The part of a core that the looks at one program may take."""
+_LONG_WATCH_INTERVAL_S = 1.0
+"""Looks at descriptors and at files on disk, which take longest, are rarer."""
 _LEAST_AVAILABLE = 0.05
 """The part of this machine's memory that stays free of confined programs."""
 _DRAIN_S = 0.2
@@ -239,34 +239,44 @@ class SandboxedProcess:
 
     async def _watch(self) -> None:
         """Enforce the memory limit while it runs; after its end, stop reading from descendants that hold its pipes."""
-        looks, wait_s = 0, _WATCH_INTERVAL_S
+        wait_s, long_look_at, ending = _WATCH_INTERVAL_S, time.monotonic(), None
         while not self._exited.done():
             await asyncio.wait((self._exited,), timeout=wait_s)
             if self._exited.done():
                 break
-            if self._launch.memory is not None:
-                ending = Ending.MEMORY_EXCEEDED if self.has_lost_process_to_memory() else None
-            else:
-                looks += 1
-                ending, cost_s = await asyncio.to_thread(self._look, looks % _LOOKS_AT_DESCRIPTORS == 0)
-                wait_s = max(_WATCH_INTERVAL_S, cost_s / _WATCH_SHARE)
+            is_long = time.monotonic() >= long_look_at
+            if self.has_lost_process_to_memory():
+                ending = Ending.MEMORY_EXCEEDED
+            elif self._launch.memory is None or (is_long and self._launch.has_files_to_count):
+                ending, cost_s = await asyncio.to_thread(self._look, is_long)
+                pause_s = cost_s / _WATCH_SHARE
+                if is_long:
+                    long_look_at = time.monotonic() + max(_LONG_WATCH_INTERVAL_S, pause_s)
+                else:
+                    wait_s = max(_WATCH_INTERVAL_S, pause_s)
             if ending is not None:
                 self.kill(ending)
         await asyncio.sleep(_DRAIN_S)
         self._close_streams()
 
-    def _look(self, looks_at_descriptors: bool) -> tuple[Ending | None, float]:
-        """The reason to end the program for its memory, and the CPU seconds that it took to find out."""
-        began, most, pids = time.thread_time(), self._limits.memory_bytes, self._pids()
-        counted = count_memory(pids, most)
-        if looks_at_descriptors and counted <= most:
-            counted += count_descriptors(pids, most - counted)
-        available, ending = available_memory(), None
-        if counted > most:
-            ending = Ending.MEMORY_EXCEEDED
-        elif available < min(_LEAST_AVAILABLE * total_memory(), self._available_at_start - most):
-            ending = Ending.CROWDED_OUT
+    def _look(self, is_long: bool) -> tuple[Ending | None, float]:
+        """The reason to end the program for its memory or files, and the CPU seconds that it took to find out."""
+        began = time.thread_time()
+        ending = self._find_excess(is_long) if self._launch.memory is None else None
+        if is_long and ending is None and self._launch.has_too_many_files():
+            ending = Ending.OUTPUT_EXCEEDED
         return ending, time.thread_time() - began
+
+    def _find_excess(self, is_long: bool) -> Ending | None:
+        """The reason to end the program for memory that no cgroup counts."""
+        most, pids = self._limits.memory_bytes, self._pids()
+        counted = count_memory(pids, most)
+        if is_long and counted <= most:
+            counted += count_descriptors(pids, most - counted)
+        if counted > most:
+            return Ending.MEMORY_EXCEEDED
+        least = min(_LEAST_AVAILABLE * total_memory(), self._available_at_start - most)
+        return Ending.CROWDED_OUT if available_memory() < least else None
 
     def _close_streams(self) -> None:
         for pipe in self._pipes:
