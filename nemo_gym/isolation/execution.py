@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import platform
 import shutil
 import tempfile
 import time
@@ -30,9 +31,11 @@ from nemo_gym.isolation.confinement import IsolationKind as IsolationKind
 from nemo_gym.isolation.confinement import SandboxLimits as SandboxLimits
 from nemo_gym.isolation.confinement import Workspace as Workspace
 from nemo_gym.isolation.leftovers import WORKSPACE_PREFIX, lock_place, remove_dead_workspaces, remove_tree
+from nemo_gym.isolation.memory import can_limit_memory
 from nemo_gym.isolation.process import SandboxedProcess as SandboxedProcess
 from nemo_gym.isolation.process import start_process
 from nemo_gym.isolation.python_installation import PythonInstallation
+from nemo_gym.isolation.system_calls import call_filter
 from nemo_gym.isolation.time_limits import Ending as Ending
 from nemo_gym.isolation.users import SandboxUser, claim_user, remove_dead_users
 from nemo_gym.names import ALLOW_UNSANDBOXED
@@ -105,6 +108,15 @@ class ConfinedRunner:
         """
         return (await self._found()).kind
 
+    async def describe(self) -> str:
+        """The isolation in use, what programs can reach in it, and what does not hold on this machine.
+
+        Raises ConfigError as `isolation` does.
+        """
+        isolation = await self._found()
+        clauses = [reach_of(isolation.kind), *_find_gaps(isolation)]
+        return f"isolation `{isolation.kind}`, {'; '.join(clauses)}"
+
     @contextlib.asynccontextmanager
     async def workspace(self) -> AsyncIterator[Workspace]:
         """Create a folder for programs; it is deleted at the end of the block."""
@@ -136,13 +148,18 @@ class ConfinedRunner:
         limits: SandboxLimits | None = None,
         workspace: Workspace | None = None,
         environment: Mapping[str, str] = ENVIRONMENT,
+        cpu_s: float | None = None,
     ) -> Execution:
-        """Run `program` with `stdin` as its whole input, and wait for its end."""
+        """Run `program` with `stdin` as its whole input, and wait for its end, at most for `cpu_s` CPU seconds.
+
+        Raises VerifierError if the machine keeps it from the CPU, or has hardly any memory left.
+        """
         start = time.monotonic()
         async with self.open(
             program, stdin=stdin, limits=limits, workspace=workspace, environment=environment
         ) as process:
-            output = await process.read_all()
+            output = await process.read_all(process.cpu_limit(cpu_s) if cpu_s is not None else None)
+            process.refuse_fault_of_machine()
             status, seconds = process.exit_status, time.monotonic() - start
             assert status is not None
             return Execution(*output, status, process.ending, process.isolation, seconds)
@@ -187,7 +204,7 @@ class ConfinedRunner:
                     remedy="Install bubblewrap 0.8 or newer, or set require_sandbox to false.",
                 )
             else:
-                _report(isolation.kind, reasons)
+                _report(isolation, reasons)
                 return isolation
         raise ConfigError(
             f"Untrusted code cannot be run safely here: {'; '.join(reasons)}.",
@@ -227,16 +244,35 @@ class ConfinedRunner:
         return said or f"the probe ended with status {process.exit_status}"
 
 
-def _report(kind: IsolationKind, reasons: Sequence[str]) -> None:
+def _report(isolation: Isolation, reasons: Sequence[str]) -> None:
+    kind, gaps = isolation.kind, "".join(f" But {gap}." for gap in _find_gaps(isolation))
     if kind is IsolationKind.BUBBLEWRAP:
-        _log.info("Untrusted code runs in bubblewrap, %s.", reach_of(kind))
+        _log.info("Untrusted code runs in bubblewrap, %s.%s", reach_of(kind), gaps)
         return
     _log.warning(
-        "Untrusted code runs %s (isolation `%s`; %s). Install bubblewrap 0.8 or newer.",
+        "Untrusted code runs %s (isolation `%s`; %s).%s Install bubblewrap 0.8 or newer.",
         reach_of(kind),
         kind,
         "; ".join(reasons),
+        gaps,
     )
+
+
+def _find_gaps(isolation: Isolation) -> list[str]:
+    """The promises that do not hold on this machine, as clauses."""
+    no_folders = "this kernel gives it no /tmp of its own, so that"
+    read_by_others = f"{no_folders} other programs can read the files that it writes there, until its end"
+    found = {
+        read_by_others: isolation.has_own_users and not isolation.has_own_folders,
+        f"{no_folders} the files that it writes there stay": (
+            not isolation.has_own_users and not isolation.has_own_folders
+        ),
+        "no cgroup can be made here, so that its memory is added up from /proc ten times a second and may exceed the "
+        "limit for a moment": not can_limit_memory(),
+        f"the system calls of {platform.machine()} are unknown, so that it can hide memory": call_filter()
+        is None,
+    }
+    return [gap for gap, is_open in found.items() if is_open]
 
 
 @contextlib.asynccontextmanager
@@ -312,5 +348,5 @@ def _remove_workspace(workspace: Workspace) -> None:
 
 async def announcement(code_runners: Sequence[str]) -> str:
     """A line that names the isolation in which servers run code of models. Raises ConfigError if none works."""
-    kind = await ConfinedRunner.for_python(PythonInstallation.of_the_gym()).isolation()
-    return f"{', '.join(code_runners)}: code of models runs in isolation `{kind}`, {reach_of(kind)}"
+    described = await ConfinedRunner.for_python(PythonInstallation.of_the_gym()).describe()
+    return f"{', '.join(code_runners)}: code of models runs in {described}"
