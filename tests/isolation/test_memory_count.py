@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from nemo_gym.failures import VerifierError
 from nemo_gym.isolation import memory, process
 from nemo_gym.isolation.confinement import MIB, IsolationKind
 from nemo_gym.isolation.execution import ConfinedRunner, Ending, SandboxLimits
@@ -135,7 +136,7 @@ async def test_a_machine_without_memory_ends_a_program_by_a_failure_and_no_verdi
 ) -> None:
     left: Iterator[int] = iter((total_memory(), total_memory()))
     monkeypatch.setattr(process, "available_memory", lambda: next(left, 0))
-    with pytest.raises(process.VerifierError) as caught:
+    with pytest.raises(VerifierError) as caught:
         await run(make_sandbox(), "import time; time.sleep(100)", limits=LIMITS)
     assert (caught.value.failure.code, caught.value.failure.retryable) == ("sandbox_crowded_out", True)
 
