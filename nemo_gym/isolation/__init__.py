@@ -1,8 +1,8 @@
 """Isolation of untrusted programs on this machine.
 
 The room promises that a program never runs as root with write access, that its time, memory, output and processes are
-bounded, and that everything it started or wrote ends with it. Verifiers run code of models with it, and so does the provider
-`local` of `nemo_gym.sandbox`.
+bounded, and that everything it started or wrote ends with it. Verifiers run code of models with it, and so does the
+provider `local` of `nemo_gym.sandbox`.
 
     execution            runs confined programs in the strictest isolation that works
     confinement          the command line that confines a program
