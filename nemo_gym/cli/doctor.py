@@ -122,15 +122,16 @@ def _machine() -> Iterator[MachineFact]:
 
 def _isolation() -> MachineFact:
     from nemo_gym.failures import ConfigError
-    from nemo_gym.isolation.confinement import reach_of
     from nemo_gym.isolation.execution import ConfinedRunner
+    from nemo_gym.isolation.memory import DELEGATION, can_limit_memory
     from nemo_gym.isolation.python_installation import PythonInstallation
 
     try:
-        kind = asyncio.run(ConfinedRunner.for_python(PythonInstallation.of_the_gym()).isolation())
+        described = asyncio.run(ConfinedRunner.for_python(PythonInstallation.of_the_gym()).describe())
     except ConfigError as error:
         return MachineFact("sandbox", error.failure.message, error.failure.remedy)
-    return MachineFact("sandbox", f"code of models runs in isolation `{kind}`, {reach_of(kind)}")
+    remedy = None if can_limit_memory() else DELEGATION
+    return MachineFact("sandbox", f"code of models runs in {described}", remedy)
 
 
 def _containers() -> MachineFact:

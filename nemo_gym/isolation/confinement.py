@@ -9,18 +9,20 @@
 
 In all of them `prlimit` sets the limits, a seccomp filter denies the calls that would leave them
 (`nemo_gym.isolation.system_calls`), and a gym that runs as root gives every program a user of its own. A supervisor
-ends the processes of a program that has no process namespace (`nemo_gym.isolation._supervisor`).
+ends the processes of a program that has no process namespace (`nemo_gym.isolation._supervisor`), and gives it a /tmp of
+its own. Where the kernel denies that (a container without CAP_SYS_ADMIN), the files of its user are deleted at its end.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import math
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
@@ -30,12 +32,16 @@ import psutil
 from nemo_gym.failures import ConfigError
 from nemo_gym.isolation import _loopback as loopback
 from nemo_gym.isolation import _supervisor as supervisor
+from nemo_gym.isolation.leftovers import PlaceLock, count_entries, count_entries_of, open_folders
 from nemo_gym.isolation.memory import MemoryGroup, make_memory_group
+from nemo_gym.isolation.memory_count import PRIVATE_FOLDERS
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.isolation.system_calls import call_filter
 from nemo_gym.isolation.users import SandboxUser, claim_user
 
 MIB = 1 << 20
+_PENDING_SIGNALS = 1024
+"""Signals and timers, which the kernel keeps for a user."""
 
 
 class IsolationKind(StrEnum):
@@ -60,6 +66,8 @@ class SandboxLimits:
     """Size of the largest file it may write."""
     folder_bytes: int = 64 * MIB
     """Size of its private /tmp, and of its /dev/shm."""
+    files: int = 65_536
+    """Files and folders in its private /tmp, or in its workspace."""
     output_bytes: int = 4 * MIB
     """Bytes it may print to stdout and stderr together before it is killed."""
     processes: int = 64
@@ -78,6 +86,8 @@ class Workspace:
     """The path at which programs see it; None for its real path. Another path needs bubblewrap."""
     mounts: tuple[tuple[Path, Path], ...] = ()
     """Further files, and the paths at which bubblewrap shows them read-only."""
+    lock: PlaceLock | None = None
+    """Shows other gyms that this one is alive."""
 
     @property
     def place(self) -> Path:
@@ -97,6 +107,8 @@ class Launch:
     owns_user: bool
     """False if the user belongs to a workspace."""
     memory: MemoryGroup | None
+    has_own_folders: bool
+    """True if its /tmp is its own, and not this machine's."""
     command: tuple[str, ...] = ()
     filter_fd: int | None = None
     """The descriptor from which bubblewrap reads the seccomp filter."""
@@ -106,6 +118,20 @@ class Launch:
     """The supervisor ends the program when this descriptor is closed; None without a supervisor."""
     borrowed: tuple[int, ...] = ()
     """Descriptors that the command inherits and the gym keeps."""
+
+    @property
+    def has_files_to_count(self) -> bool:
+        """True if it can write to this machine's disk, where nothing else bounds the number of files."""
+        return self.workspace is not None or not self.has_own_folders
+
+    def has_too_many_files(self) -> bool:
+        """Return whether the files that it can write are more than its limit."""
+        count, most = 0, self.limits.files + 1
+        if self.workspace is not None:
+            count = count_entries(self.workspace.folder, most)
+        if self.user is not None and not self.has_own_folders:
+            count += count_entries_of(self.user.uid, most)
+        return count >= most
 
     def close_inherited(self) -> None:
         """Close the gym's copies of descriptors that only the command needs."""
@@ -141,6 +167,15 @@ class Isolation:
     confine: Confine
     has_own_users: bool = False
     """True if each program runs as a user of its own."""
+    has_own_folders: bool = True
+    """True if each program has a /tmp of its own, which ends with it."""
+    readable: Sequence[Path] = ()
+    """Folders that programs need."""
+
+    def without_own_folders(self) -> Isolation | None:
+        """The same isolation for a kernel that denies own folders; None if there is none."""
+        is_needless = self.kind is IsolationKind.BUBBLEWRAP or not self.has_own_folders
+        return None if is_needless else replace(self, has_own_folders=False)
 
     def launch(self, program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None) -> Launch:
         """Prepare `program`, run as the workspace's user or a new one. The caller closes the launch.
@@ -150,9 +185,9 @@ class Isolation:
         user = workspace.user if workspace else None
         owns_user = user is None
         if self.has_own_users and user is None:
-            user = claim_user()
+            user = claim_user(leaves_files=not self.has_own_folders)
         memory = make_memory_group(limits.memory_bytes)
-        launch = Launch(self.kind, limits, workspace, user, owns_user, memory)
+        launch = Launch(self.kind, limits, workspace, user, owns_user, memory, self.has_own_folders)
         try:
             self._complete(launch, program)
         except BaseException:
@@ -170,11 +205,31 @@ class Isolation:
             theirs, launch.control = os.pipe()
             launch.inherited = (theirs,)
             launch.borrowed = () if launch.user is None else (launch.user.fileno(),)
-            prefix = _supervised(theirs, launch.user, processes_file)
+            folders = self._own_folders(launch) if self.has_own_folders else None
+            prefix = _supervised(theirs, launch.user, processes_file, folders)
         command = self.confine(program, launch)
         if not os.access(command[0], os.X_OK):  # the prefix could not report it
             raise FileNotFoundError(errno.ENOENT, "it cannot be executed", command[0])
         launch.command = (*prefix, *command)
+
+    def _own_folders(self, launch: Launch) -> supervisor.OwnFolders:
+        real = {os.path.realpath(folder): None for folder in PRIVATE_FOLDERS}
+        empty = [folder for folder in real if Path(folder).is_dir()]
+
+        def is_hidden(path: Path) -> bool:
+            return any(path.is_relative_to(folder) for folder in empty)
+
+        limits, workspace = launch.limits, launch.workspace
+        is_closed = self.kind is IsolationKind.OWN_USER
+        return {
+            "read_only": ["/"]
+            if is_closed
+            else [str(each) for each in open_folders() if not is_hidden(each)],
+            "empty": empty,
+            "options": f"mode=1777,size={limits.folder_bytes},nr_inodes={limits.files}",
+            "shown": [str(path) for path in self.readable if is_hidden(path)],
+            "workspace": None if workspace is None else str(workspace.folder),
+        }
 
 
 def _filter_file() -> int | None:
@@ -195,12 +250,15 @@ def _entering(processes_file: str | None) -> list[str]:
     return ["/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"', processes_file]
 
 
-def _supervised(control: int, user: SandboxUser | None, processes_file: str | None) -> list[str]:
+def _supervised(
+    control: int, user: SandboxUser | None, processes_file: str | None, folders: supervisor.OwnFolders | None
+) -> list[str]:
     instructions = call_filter()
     return [
         *(sys.executable, "-I", "-S", supervisor.__file__, str(control)),
         supervisor.NONE if user is None else str(user.uid),
         processes_file or supervisor.NONE,
+        supervisor.NONE if folders is None else json.dumps(folders),
         supervisor.NONE if instructions is None else instructions.hex(),
     ]
 
@@ -230,9 +288,9 @@ def isolations(
     if bwrap is not None and (setpriv is not None or not is_root):
         yield _bubblewrap(bwrap, setpriv if is_root else None, prlimit, readable)
     if is_root and setpriv is not None and (unshare is not None or not own_network):
-        yield _own_user(prlimit, setpriv, python, unshare)
+        yield _own_user(prlimit, setpriv, python, unshare, readable)
     if allow_unsandboxed:
-        yield _unsandboxed(prlimit)
+        yield _unsandboxed(prlimit, readable)
 
 
 def reach_of(kind: IsolationKind) -> str:
@@ -240,7 +298,7 @@ def reach_of(kind: IsolationKind) -> str:
     if kind is IsolationKind.BUBBLEWRAP:
         return "without access to this machine's files, processes and network"
     if kind is IsolationKind.OWN_USER:
-        return "as users of its own: it can read the files that every user can read, write to /tmp and use the network"
+        return "as users of its own: it can read the files that every user can read and use the network"
     if os.geteuid() == 0:
         return (
             "as root, with write access to this machine: it can read and change every file, end every process and "
@@ -319,7 +377,11 @@ def _parents(path: Path) -> list[str]:
 
 
 def _own_user(
-    prlimit: str, setpriv: str, python: PythonInstallation | None, unshare: str | None
+    prlimit: str,
+    setpriv: str,
+    python: PythonInstallation | None,
+    unshare: str | None,
+    readable: Sequence[Path],
 ) -> Isolation:
     # Only root can bring the loopback interface of a new network namespace up.
     network = [] if unshare is None else [unshare, "--net", sys.executable, "-I", "-S", loopback.__file__]
@@ -331,16 +393,16 @@ def _own_user(
         command = program if python is None else python.for_other_users(program)
         return [*network, *drop, *_limited(prlimit, limits, limits.processes), *command]
 
-    return Isolation(IsolationKind.OWN_USER, confine, has_own_users=True)
+    return Isolation(IsolationKind.OWN_USER, confine, has_own_users=True, readable=readable)
 
 
-def _unsandboxed(prlimit: str) -> Isolation:
+def _unsandboxed(prlimit: str, readable: Sequence[Path]) -> Isolation:
     def confine(program: Sequence[str], launch: Launch) -> list[str]:
         # The gym's user has other processes, which count towards the limit.
         processes = launch.limits.processes + _tasks_of_own_user()
         return [*_limited(prlimit, launch.limits, processes), *program]
 
-    return Isolation(IsolationKind.UNSANDBOXED, confine)
+    return Isolation(IsolationKind.UNSANDBOXED, confine, readable=readable)
 
 
 def _as_user(setpriv: str, user: SandboxUser) -> list[str]:
@@ -355,6 +417,8 @@ def _limited(prlimit: str, limits: SandboxLimits, processes: int) -> list[str]:
     values = {
         **({"as": limits.memory_bytes} if limits.limits_address_space else {}),
         "core": 0,
+        "msgqueue": 0,
+        "sigpending": _PENDING_SIGNALS,
         "cpu": math.ceil(limits.wall_s) + 1,
         "fsize": limits.file_bytes,
         "nofile": limits.open_files,

@@ -15,12 +15,13 @@ import asyncio
 import contextlib
 import logging
 import os
+import platform
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from nemo_gym.config.current import allows_unsandboxed
@@ -29,18 +30,20 @@ from nemo_gym.isolation.confinement import Isolation, isolations, reach_of
 from nemo_gym.isolation.confinement import IsolationKind as IsolationKind
 from nemo_gym.isolation.confinement import SandboxLimits as SandboxLimits
 from nemo_gym.isolation.confinement import Workspace as Workspace
+from nemo_gym.isolation.leftovers import WORKSPACE_PREFIX, lock_place, remove_dead_workspaces, remove_tree
+from nemo_gym.isolation.memory import can_limit_memory
 from nemo_gym.isolation.process import SandboxedProcess as SandboxedProcess
 from nemo_gym.isolation.process import start_process
 from nemo_gym.isolation.python_installation import PythonInstallation
+from nemo_gym.isolation.system_calls import call_filter
 from nemo_gym.isolation.time_limits import Ending as Ending
-from nemo_gym.isolation.users import claim_user
+from nemo_gym.isolation.users import SandboxUser, claim_user, remove_dead_users
 from nemo_gym.names import ALLOW_UNSANDBOXED
 
 _log = logging.getLogger(__name__)
 
 PROBE_LIMITS = SandboxLimits(wall_s=60.0)
 _PROBE_ANSWER_CHARS = 300
-_REMOVE = 'chmod -R u+rwX -- "$0"; rm -rf -- "$0"'
 
 ENVIRONMENT: Mapping[str, str] = {"PYTHONHASHSEED": "0"}
 """The whole environment of a program. The fixed hash seed makes verdicts repeatable."""
@@ -105,6 +108,15 @@ class ConfinedRunner:
         """
         return (await self._found()).kind
 
+    async def describe(self) -> str:
+        """The isolation in use, what programs can reach in it, and what does not hold on this machine.
+
+        Raises ConfigError as `isolation` does.
+        """
+        isolation = await self._found()
+        clauses = [reach_of(isolation.kind), *_find_gaps(isolation)]
+        return f"isolation `{isolation.kind}`, {'; '.join(clauses)}"
+
     @contextlib.asynccontextmanager
     async def workspace(self) -> AsyncIterator[Workspace]:
         """Create a folder for programs; it is deleted at the end of the block."""
@@ -126,7 +138,7 @@ class ConfinedRunner:
                 code="sandbox_unavailable",
                 remedy="Install bubblewrap, or use paths relative to the workspace.",
             )
-        return new_workspace(seen_as, parent, has_own_user=isolation.has_own_users)
+        return await asyncio.to_thread(new_workspace_in, isolation, seen_as, parent)
 
     async def run(
         self,
@@ -136,13 +148,18 @@ class ConfinedRunner:
         limits: SandboxLimits | None = None,
         workspace: Workspace | None = None,
         environment: Mapping[str, str] = ENVIRONMENT,
+        cpu_s: float | None = None,
     ) -> Execution:
-        """Run `program` with `stdin` as its whole input, and wait for its end."""
+        """Run `program` with `stdin` as its whole input, and wait for its end, at most for `cpu_s` CPU seconds.
+
+        Raises VerifierError if the machine keeps it from the CPU, or has hardly any memory left.
+        """
         start = time.monotonic()
         async with self.open(
             program, stdin=stdin, limits=limits, workspace=workspace, environment=environment
         ) as process:
-            output = await process.read_all()
+            output = await process.read_all(process.cpu_limit(cpu_s) if cpu_s is not None else None)
+            process.refuse_fault_of_machine()
             status, seconds = process.exit_status, time.monotonic() - start
             assert status is not None
             return Execution(*output, status, process.ending, process.isolation, seconds)
@@ -174,6 +191,7 @@ class ConfinedRunner:
         return self._isolation
 
     async def _find(self) -> Isolation:
+        await asyncio.to_thread(_remove_leftovers)
         reasons = [] if shutil.which("bwrap") else ["bubblewrap (bwrap) is not installed"]
         for isolation in self._to_try():
             reason = await self._try(isolation)
@@ -186,7 +204,7 @@ class ConfinedRunner:
                     remedy="Install bubblewrap 0.8 or newer, or set require_sandbox to false.",
                 )
             else:
-                _report(isolation.kind, reasons)
+                _report(isolation, reasons)
                 return isolation
         raise ConfigError(
             f"Untrusted code cannot be run safely here: {'; '.join(reasons)}.",
@@ -195,15 +213,20 @@ class ConfinedRunner:
             f"execute. +{ALLOW_UNSANDBOXED}=true runs such code {reach_of(IsolationKind.UNSANDBOXED)}.",
         )
 
-    def _to_try(self) -> Iterable[Isolation]:
-        if self._candidates is not None:
-            return self._candidates
-        return isolations(
-            self._readable,
-            python=self._python,
-            allow_unsandboxed=allows_unsandboxed(),
-            own_network=self._own_network,
-        )
+    def _to_try(self) -> Iterator[Isolation]:
+        candidates = self._candidates
+        if candidates is None:
+            candidates = isolations(
+                self._readable,
+                python=self._python,
+                allow_unsandboxed=allows_unsandboxed(),
+                own_network=self._own_network,
+            )
+        for isolation in candidates:
+            yield isolation
+            weaker = isolation.without_own_folders()
+            if weaker is not None:
+                yield weaker
 
     async def _try(self, isolation: Isolation) -> str | None:
         """The reason why `isolation` does not work here; None if it works."""
@@ -221,16 +244,35 @@ class ConfinedRunner:
         return said or f"the probe ended with status {process.exit_status}"
 
 
-def _report(kind: IsolationKind, reasons: Sequence[str]) -> None:
+def _report(isolation: Isolation, reasons: Sequence[str]) -> None:
+    kind, gaps = isolation.kind, "".join(f" But {gap}." for gap in _find_gaps(isolation))
     if kind is IsolationKind.BUBBLEWRAP:
-        _log.info("Untrusted code runs in bubblewrap, %s.", reach_of(kind))
+        _log.info("Untrusted code runs in bubblewrap, %s.%s", reach_of(kind), gaps)
         return
     _log.warning(
-        "Untrusted code runs %s (isolation `%s`; %s). Install bubblewrap 0.8 or newer.",
+        "Untrusted code runs %s (isolation `%s`; %s).%s Install bubblewrap 0.8 or newer.",
         reach_of(kind),
         kind,
         "; ".join(reasons),
+        gaps,
     )
+
+
+def _find_gaps(isolation: Isolation) -> list[str]:
+    """The promises that do not hold on this machine, as clauses."""
+    no_folders = "this kernel gives it no /tmp of its own, so that"
+    read_by_others = f"{no_folders} other programs can read the files that it writes there, until its end"
+    found = {
+        read_by_others: isolation.has_own_users and not isolation.has_own_folders,
+        f"{no_folders} the files that it writes there stay": (
+            not isolation.has_own_users and not isolation.has_own_folders
+        ),
+        "no cgroup can be made here, so that its memory is added up from /proc ten times a second and may exceed the "
+        "limit for a moment": not can_limit_memory(),
+        f"the system calls of {platform.machine()} are unknown, so that it can hide memory": call_filter()
+        is None,
+    }
+    return [gap for gap, is_open in found.items() if is_open]
 
 
 @contextlib.asynccontextmanager
@@ -243,8 +285,8 @@ async def _running(
     environment: Mapping[str, str],
 ) -> AsyncIterator[SandboxedProcess]:
     async with contextlib.AsyncExitStack() as stack:
-        if workspace is None and isolation.kind is not IsolationKind.BUBBLEWRAP:
-            workspace = new_workspace(has_own_user=isolation.has_own_users)
+        if workspace is None and not isolation.has_own_folders:
+            workspace = new_workspace_in(isolation)
             stack.push_async_callback(remove_workspace, workspace)
         try:
             launch = isolation.launch(program, limits, workspace)
@@ -257,34 +299,54 @@ async def _running(
         yield process
 
 
+@cache
+def _remove_leftovers() -> None:
+    """Delete what gyms that were killed have left, once."""
+    remove_dead_workspaces()
+    if os.geteuid() == 0:
+        with contextlib.suppress(VerifierError):  # without a place for claims, the first program says so
+            remove_dead_users()
+
+
+def new_workspace_in(
+    isolation: Isolation, seen_as: Path | None = None, parent: Path | None = None
+) -> Workspace:
+    """Create a folder for programs of an isolation."""
+    user = claim_user(leaves_files=not isolation.has_own_folders) if isolation.has_own_users else None
+    workspace = new_workspace(seen_as, parent, user=user)
+    if isolation.kind is not IsolationKind.BUBBLEWRAP:
+        workspace.folder.chmod(0o700)
+    return workspace
+
+
 def new_workspace(
-    seen_as: Path | None = None, parent: Path | None = None, *, has_own_user: bool
+    seen_as: Path | None = None, parent: Path | None = None, *, user: SandboxUser | None = None
 ) -> Workspace:
     """Create a folder for programs, which run as a user of their own (as root only) or as the gym's."""
-    user = claim_user() if has_own_user else None
-    folder = Path(tempfile.mkdtemp(prefix="nemo_gym_sandbox_", dir=parent))
+    held = None
+    while held is None:  # another gym may have taken the new folder for a dead one's
+        folder = Path(tempfile.mkdtemp(prefix=WORKSPACE_PREFIX, dir=parent))
+        held = lock_place(folder)
     if user is not None:
         os.chown(folder, user.uid, user.uid)
         folder.chmod(0o711)  # bubblewrap enters it as unprivileged root
-    return Workspace(folder, user, seen_as)
+    return Workspace(folder, user, seen_as, lock=held)
 
 
 async def remove_workspace(workspace: Workspace) -> None:
     """Delete a workspace with its files, after the end of its programs."""
-    await asyncio.to_thread(_remove, workspace.folder)
+    await asyncio.to_thread(_remove_workspace, workspace)
+
+
+def _remove_workspace(workspace: Workspace) -> None:
+    remove_tree(workspace.folder)
+    if workspace.lock is not None:
+        workspace.lock.release()
     if workspace.user is not None:
         workspace.user.release()
 
 
-def _remove(folder: Path) -> None:
-    # Python cannot remove a deep tree, and neither can a user who may not read a folder in it.
-    with contextlib.suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        subprocess.run(["/bin/sh", "-c", _REMOVE, str(folder)], capture_output=True, check=False)
-
-
 async def announcement(code_runners: Sequence[str]) -> str:
     """A line that names the isolation in which servers run code of models. Raises ConfigError if none works."""
-    kind = await ConfinedRunner.for_python(PythonInstallation.of_the_gym()).isolation()
-    return f"{', '.join(code_runners)}: code of models runs in isolation `{kind}`, {reach_of(kind)}"
+    described = await ConfinedRunner.for_python(PythonInstallation.of_the_gym()).describe()
+    return f"{', '.join(code_runners)}: code of models runs in {described}"

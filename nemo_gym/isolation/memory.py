@@ -1,12 +1,10 @@
-"""The memory of a confined program: limited by the kernel in a cgroup, or counted where no cgroup can be made.
+"""The memory of a confined program, limited by the kernel in a cgroup.
 
-A cgroup counts every page: of processes, of /tmp and /dev/shm, and of shared memory. Without one, the gym adds up the
-resident memory of all processes and the shared mappings, whose pages need not be resident in any process; files in
-/tmp and /dev/shm have a bound of their own, and other memory without a mapping cannot be made
-(`nemo_gym.isolation.system_calls`).
+A cgroup counts every page: of processes, of /tmp and /dev/shm, of shared memory, and of the kernel's own objects.
+Where none can be made, the gym adds the memory up (`nemo_gym.isolation.memory_count`).
 
-In version 2, a group with processes cannot enable controllers for its children, so that a gym makes groups only in the
-root group; elsewhere its memory is counted.
+In version 2, a group with processes cannot enable controllers for its children. A gym makes groups in the root group,
+and in a group that systemd has delegated to it (`Delegate=yes`), whose processes it moves into a child.
 """
 
 from __future__ import annotations
@@ -15,15 +13,20 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from nemo_gym.processes.process_tree import resident_bytes
-
-_SHARED_MAPPINGS = (b"/dev/zero", b"/memfd:", b"/SYSV")
 _REMOVAL_S = 2.0
 _PROC = Path("/proc/self")
+_SERVERS = "nemo_gym_servers"
+"""The child of a delegated group that holds the gym's processes."""
+_DELEGATED = "user.delegate"
+"""systemd sets this attribute of a group that its processes may divide."""
+_MOVES = 10
+DELEGATION = (
+    "Start the gym by `systemd-run --user --scope -p Delegate=yes COMMAND`, so that the kernel limits memory."
+)
 _numbers = itertools.count(1)
 
 
@@ -53,6 +56,11 @@ class MemoryGroup:
                 self._folder.rmdir()
                 return
             time.sleep(0.005)
+
+
+def can_limit_memory() -> bool:
+    """Return whether groups with a memory limit can be made, so that the kernel counts all memory."""
+    return _parent() is not None
 
 
 def make_memory_group(limit_bytes: int) -> MemoryGroup | None:
@@ -85,7 +93,8 @@ def _deny_swap(folder: Path) -> None:
 @cache
 def _parent() -> Path | None:
     """The group of this process, if groups with a memory limit can be made in it."""
-    for folder in _own_groups():
+    for own in _own_groups():
+        folder = _divide(own)
         probe = folder / f"nemo_gym_{os.getpid()}_probe"
         try:
             probe.mkdir()
@@ -99,6 +108,24 @@ def _parent() -> Path | None:
             _remove_leftovers(folder)
             return folder
     return None
+
+
+def _divide(own: Path) -> Path:
+    """Return the group in which groups can be made: a delegated one, if this process is in one, is divided for it."""
+    if own.name == _SERVERS:
+        return own.parent
+    with contextlib.suppress(OSError):  # version 1, or another user's group
+        has_memory = "memory" in (own / "cgroup.controllers").read_text().split()
+        if has_memory and os.getxattr(own, _DELEGATED) == b"1":
+            (own / _SERVERS).mkdir(exist_ok=True)
+            for _ in range(_MOVES):  # processes may start meanwhile
+                for pid in (own / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        (own / _SERVERS / "cgroup.procs").write_text(pid)
+                with contextlib.suppress(OSError):
+                    (own / "cgroup.subtree_control").write_text("+memory")
+                    break
+    return own
 
 
 def _remove_leftovers(parent: Path) -> None:
@@ -125,27 +152,3 @@ def _own_groups() -> Iterator[Path]:
             if (kind == "cgroup" and is_ours) or (kind == "cgroup2" and not controllers):
                 inside = os.path.relpath(path, mount[3])
                 yield Path(os.path.normpath(Path(mount[4]) / ("." if inside.startswith("..") else inside)))
-
-
-def counted_bytes(pids: Iterable[int]) -> int:
-    """The resident memory of processes, and their shared mappings, each counted once."""
-    resident, shared = 0, dict[tuple[bytes, bytes], int]()
-    for pid in pids:
-        resident += resident_bytes(pid)
-        for key, size in _shared_mappings(pid):
-            shared[key] = max(shared.get(key, 0), size)
-    return resident + sum(shared.values())
-
-
-def _shared_mappings(pid: int) -> Iterator[tuple[tuple[bytes, bytes], int]]:
-    """The device and inode of each shared memory that a process maps, and the size of its mapping."""
-    try:
-        lines = Path(f"/proc/{pid}/maps").read_bytes().splitlines()
-    except OSError:  # ended, or another user's
-        return
-    for line in lines:
-        fields = line.split(None, 5)
-        if len(fields) == 6 and fields[5].startswith(_SHARED_MAPPINGS):
-            start, _, end = fields[0].partition(b"-")
-            offset = int(fields[2], 16)
-            yield (fields[3], fields[4]), offset + int(end, 16) - int(start, 16)

@@ -20,7 +20,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from nemo_gym.failures import VerifierError
 from nemo_gym.isolation.confinement import Launch
-from nemo_gym.isolation.memory import counted_bytes
+from nemo_gym.isolation.memory_count import (
+    available_memory,
+    count_descriptors,
+    count_memory,
+    total_memory,
+)
 from nemo_gym.isolation.time_limits import CpuLimit, Ending, TimeLimit, WallLimit, times_of
 from nemo_gym.processes.process_tree import kill, tree_of
 
@@ -28,6 +33,12 @@ T = TypeVar("T")
 
 _CHUNK_BYTES = 64 * 1024
 _WATCH_INTERVAL_S = 0.1
+_WATCH_SHARE = 0.05
+"""The part of a core that the looks at one program may take."""
+_LONG_WATCH_INTERVAL_S = 1.0
+"""Looks at descriptors and at files on disk, which take longest, are rarer."""
+_LEAST_AVAILABLE = 0.05
+"""The part of this machine's memory that stays free of confined programs."""
 _DRAIN_S = 0.2
 _FAREWELL_S = 0.5
 _POLL_INTERVAL_S = 0.01
@@ -60,6 +71,7 @@ class SandboxedProcess:
         self._tasks: list[asyncio.Task[None]] = []
         self._printed = 0
         self._is_killed = False
+        self._available_at_start = available_memory()
         self._exited = asyncio.create_task(self._exit())
         self._lifetime = asyncio.get_running_loop().call_later(limits.wall_s, self.kill, Ending.TIMED_OUT)
 
@@ -95,6 +107,23 @@ class SandboxedProcess:
     def has_lost_process_to_memory(self) -> bool:
         """Return whether the kernel has killed one of its processes for the memory limit, as it does in a cgroup."""
         return self._launch.memory is not None and self._launch.memory.is_exceeded()
+
+    def refuse_fault_of_machine(self) -> None:
+        """Raise VerifierError if the machine, and not the program, is at fault for its end."""
+        if self.ending is Ending.STARVED:
+            raise VerifierError(
+                "Other programs of this machine kept a program from the CPU until its time was over.",
+                code="sandbox_starved",
+                retryable=True,
+                remedy="Lower num_processes, or run less beside the gym.",
+            )
+        if self.ending is Ending.CROWDED_OUT:
+            raise VerifierError(
+                "A confined program was ended, because this machine has hardly any memory left.",
+                code="sandbox_crowded_out",
+                retryable=True,
+                remedy="Run less beside the gym.",
+            )
 
     def cpu_limit(self, cpu_s: float) -> CpuLimit:
         """A limit on its CPU time from now on."""
@@ -146,11 +175,13 @@ class SandboxedProcess:
         finally:
             task.cancel()
 
-    async def read_all(self) -> ProgramOutput:
-        """Read its output until it ends."""
+    async def read_all(self, limit: TimeLimit | None = None) -> ProgramOutput:
+        """Read its output until it ends, or is killed at the limit."""
         stdout = bytearray()
         reading = asyncio.create_task(self._collect(self._stdout, stdout))
         try:
+            with contextlib.suppress(_TooLate):
+                await self._within(limit, self.wait())
             await self.wait()
             await asyncio.gather(reading, self._tasks[0])
         finally:
@@ -194,13 +225,8 @@ class SandboxedProcess:
     async def _exit(self) -> None:
         await _exit_of(self._popen)
         # `close` may come between the end of the program and this line: the kernel's kill is the cause all the same.
-        if self.ending in (Ending.EXITED, Ending.STOPPED) and self._exceeds_memory():
+        if self.ending in (Ending.EXITED, Ending.STOPPED) and self.has_lost_process_to_memory():
             self.ending = Ending.MEMORY_EXCEEDED
-
-    def _exceeds_memory(self) -> bool:
-        if self._launch.memory is not None:
-            return self.has_lost_process_to_memory()
-        return counted_bytes(self._pids()) > self._limits.memory_bytes
 
     async def _collect(self, stream: asyncio.StreamReader, into: bytearray) -> None:
         while chunk := await stream.read(_CHUNK_BYTES):
@@ -213,12 +239,44 @@ class SandboxedProcess:
 
     async def _watch(self) -> None:
         """Enforce the memory limit while it runs; after its end, stop reading from descendants that hold its pipes."""
+        wait_s, long_look_at, ending = _WATCH_INTERVAL_S, time.monotonic(), None
         while not self._exited.done():
-            await asyncio.wait((self._exited,), timeout=_WATCH_INTERVAL_S)
-            if not self._exited.done() and self._exceeds_memory():
-                self.kill(Ending.MEMORY_EXCEEDED)
+            await asyncio.wait((self._exited,), timeout=wait_s)
+            if self._exited.done():
+                break
+            is_long = time.monotonic() >= long_look_at
+            if self.has_lost_process_to_memory():
+                ending = Ending.MEMORY_EXCEEDED
+            elif self._launch.memory is None or (is_long and self._launch.has_files_to_count):
+                ending, cost_s = await asyncio.to_thread(self._look, is_long)
+                pause_s = cost_s / _WATCH_SHARE
+                if is_long:
+                    long_look_at = time.monotonic() + max(_LONG_WATCH_INTERVAL_S, pause_s)
+                else:
+                    wait_s = max(_WATCH_INTERVAL_S, pause_s)
+            if ending is not None:
+                self.kill(ending)
         await asyncio.sleep(_DRAIN_S)
         self._close_streams()
+
+    def _look(self, is_long: bool) -> tuple[Ending | None, float]:
+        """The reason to end the program for its memory or files, and the CPU seconds that it took to find out."""
+        began = time.thread_time()
+        ending = self._find_excess(is_long) if self._launch.memory is None else None
+        if is_long and ending is None and self._launch.has_too_many_files():
+            ending = Ending.OUTPUT_EXCEEDED
+        return ending, time.thread_time() - began
+
+    def _find_excess(self, is_long: bool) -> Ending | None:
+        """The reason to end the program for memory that no cgroup counts."""
+        most, pids = self._limits.memory_bytes, self._pids()
+        counted = count_memory(pids, most)
+        if is_long and counted <= most:
+            counted += count_descriptors(pids, most - counted)
+        if counted > most:
+            return Ending.MEMORY_EXCEEDED
+        least = min(_LEAST_AVAILABLE * total_memory(), self._available_at_start - most)
+        return Ending.CROWDED_OUT if available_memory() < least else None
 
     def _close_streams(self) -> None:
         for pipe in self._pipes:

@@ -30,8 +30,11 @@ class Ending(StrEnum):
     BLOCKED = "blocked"
     STARVED = "starved"
     OUTPUT_EXCEEDED = "output_exceeded"
+    """It printed more than it may, or its folder outgrew its limit."""
     MEMORY_EXCEEDED = "memory_exceeded"
     """All its processes together exceeded the limit. A single process gets an allocation error instead."""
+    CROWDED_OUT = "crowded_out"
+    """The machine has hardly any memory left; it is not known that the program is the cause."""
     STOPPED = "stopped"
     """The gym stopped it."""
 

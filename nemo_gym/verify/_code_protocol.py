@@ -85,13 +85,7 @@ class Harness:
                 raise SolutionFailed(Reason.MEMORY_EXCEEDED)
             word, _, payload = line.partition(b" ")
             return HarnessReply(word[:_LONGEST_WORD].decode(errors="replace"), payload)
-        if self.process.ending is Ending.STARVED:
-            raise VerifierError(
-                "Other programs of this machine kept a solution from the CPU until its time was over.",
-                code="sandbox_starved",
-                retryable=True,
-                remedy="Lower num_processes, or run less beside the gym.",
-            )
+        self.process.refuse_fault_of_machine()
         raise SolutionFailed(_REASON_OF_ENDING[self.process.ending], self._last_words())
 
     def _last_words(self) -> str:

@@ -32,9 +32,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.isolation.execution import ConfinedRunner, IsolationKind, SandboxLimits
+from nemo_gym.isolation.execution import ConfinedRunner, Execution, IsolationKind, SandboxLimits
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.isolation.time_limits import Ending, TimeLimit
+from nemo_gym.isolation.workspace_files import put_files
 from nemo_gym.processes.workers import available_cores, default_pool
 from nemo_gym.verify import _code_guard as code_guard
 from nemo_gym.verify._code_comparison import check_program, check_return_value
@@ -242,6 +243,23 @@ class CodeRunner:
             yield
 
         return replace(await self._judge(self._for(timeout_s), run), tamperable=True)
+
+    async def run_in_folder(
+        self, source: str, files: Mapping[str, str], *, timeout_s: float = TIMEOUT_S
+    ) -> Execution:
+        """Run a program beside `files`, by relative path, for at most `timeout_s` CPU seconds; nothing is judged.
+
+        It waits for its turn as solutions do, so that tools which run code cannot crowd out verdicts. Raises OSError
+        for paths that exclude each other, and ValueError for a text that is not Unicode.
+        """
+        async with self._slots, self._sandbox.workspace() as workspace:
+            await asyncio.to_thread(put_files, workspace, files)
+            return await self._sandbox.run(
+                self._python.command(source),
+                limits=self._for(timeout_s),
+                workspace=workspace,
+                cpu_s=timeout_s,
+            )
 
     def _for(self, cpu_s: float, times: int = 1) -> SandboxLimits:
         return replace(self._limits, wall_s=(cpu_s + 1) * times * _LIFETIME_FACTOR)

@@ -19,9 +19,7 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.isolation.confinement import MIB
-from nemo_gym.isolation.execution import ConfinedRunner, IsolationKind, SandboxLimits
-from nemo_gym.isolation.python_installation import PythonInstallation
-from nemo_gym.isolation.workspace_files import put_files
+from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
 from nemo_gym.protocol.task_folders import TaskFolder, checked_path
 from nemo_gym.server_utils import SESSION_ID_KEY
 from nemo_gym.verify.code_execution import CallCase, CodeRunner, CodeVerdict
@@ -41,11 +39,11 @@ class CodeRepairConfig(BaseResourcesServerConfig):
     RUNS_CODE: ClassVar[bool] = True
 
     num_processes: PositiveInt | None = None
-    """Number of repositories that are judged concurrently; by default one per core."""
+    """Number of repositories that are judged, or whose tests run, concurrently; by default one per core."""
     case_timeout_s: PositiveFloat = 5.0
     """CPU seconds of each case."""
     run_tests_timeout_s: PositiveFloat = 20.0
-    """Seconds of the tool `run_tests`."""
+    """CPU seconds of the tool `run_tests`."""
     require_sandbox: bool = False
     """True to refuse to start on a machine without bubblewrap."""
     memory_mib: PositiveInt = 512
@@ -91,8 +89,6 @@ class CodeRepairResourcesServer(SimpleResourcesServer):
     config: CodeRepairConfig
 
     _runner: CodeRunner = PrivateAttr()
-    _tests: ConfinedRunner = PrivateAttr()
-    _python: PythonInstallation = PrivateAttr(default_factory=PythonInstallation.of_the_gym)
     _files: dict[str, dict[str, str]] = PrivateAttr(default_factory=dict)
     """Session → the files of its repository."""
     _written: dict[str, set[str]] = PrivateAttr(default_factory=dict)
@@ -106,7 +102,6 @@ class CodeRepairResourcesServer(SimpleResourcesServer):
             require_sandbox=config.require_sandbox,
             limits=SandboxLimits(memory_bytes=config.memory_mib * MIB),
         )
-        self._tests = ConfinedRunner.for_python(self._python, require_sandbox=config.require_sandbox)
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
@@ -155,15 +150,12 @@ class CodeRepairResourcesServer(SimpleResourcesServer):
     async def run_tests(self, request: Request) -> dict[str, Any]:
         """Run the tests in the repository and return their output."""
         files = self._files_of(request)
-        async with self._tests.workspace() as workspace:
-            try:
-                put_files(workspace, files)
-            except (OSError, ValueError) as error:
-                raise HTTPException(422, f"these files cannot be written together: {error}") from error
-            limits = SandboxLimits(
-                wall_s=self.config.run_tests_timeout_s, memory_bytes=self.config.memory_mib * MIB
+        try:
+            done = await self._runner.run_in_folder(
+                _RUN_TESTS, files, timeout_s=self.config.run_tests_timeout_s
             )
-            done = await self._tests.run(self._python.command(_RUN_TESTS), limits=limits, workspace=workspace)
+        except (OSError, ValueError) as error:
+            raise HTTPException(422, f"these files cannot be written together: {error}") from error
         output = (done.stdout + done.stderr).decode(errors="replace")
         return {
             "passed": done.exit_status == 0,

@@ -199,6 +199,7 @@ class ConfinedSandbox:
                 output = await process.read_all()
             finally:
                 watch.cancel()
+            process.refuse_fault_of_machine()
             status = process.exit_status
             assert status is not None
             return AgentExit(

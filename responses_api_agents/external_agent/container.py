@@ -25,6 +25,7 @@ from nemo_gym import clock
 from nemo_gym.failures import AgentError, ConfigError
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import Ending, SandboxLimits, new_workspace, remove_workspace
+from nemo_gym.isolation.users import claim_user
 from nemo_gym.isolation.workspace_files import put_files
 from nemo_gym.sandbox import (
     SandboxCreateError,
@@ -121,7 +122,7 @@ class ContainerSandbox:
     @asynccontextmanager
     async def places(self, files: Mapping[str, str]) -> AsyncIterator[AttemptPlaces]:
         """Create the folders of an attempt, with `files` in its working folder; they are deleted at the end."""
-        workspace = new_workspace(SEEN_AS, has_own_user=os.geteuid() == 0)
+        workspace = new_workspace(SEEN_AS, user=claim_user() if os.geteuid() == 0 else None)
         try:
             places = AttemptPlaces(replace(workspace, mounts=(accounts_of(workspace),)))
             put_files(places.workspace, files, WORK)

@@ -11,6 +11,7 @@ import pytest
 
 from nemo_gym.config.current import set_global_config_dict
 from nemo_gym.failures import ConfigError
+from nemo_gym.isolation import execution
 from nemo_gym.isolation.confinement import MIB, Isolation, Launch, isolations, reach_of
 from nemo_gym.isolation.execution import (
     ConfinedRunner,
@@ -161,6 +162,21 @@ async def test_a_user_can_allow_programs_without_isolation(caplog: pytest.LogCap
         set_global_config_dict(None)
     assert (int(done.stdout), done.isolation) == (os.getuid(), IsolationKind.UNSANDBOXED)
     assert reach_of(IsolationKind.UNSANDBOXED) in caplog.text
+
+
+async def test_the_description_names_what_does_not_hold(
+    sandbox: ConfinedRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "can_limit_memory", lambda: True)
+    kind = await sandbox.isolation()
+    assert await sandbox.describe() == f"isolation `{kind}`, {reach_of(kind)}"
+    monkeypatch.setattr(execution, "can_limit_memory", lambda: False)
+    assert "no cgroup can be made here" in await sandbox.describe()
+
+
+async def test_a_program_is_killed_at_its_limit_of_cpu_time(sandbox: ConfinedRunner) -> None:
+    program = (*PYTHON, "while True: pass")
+    assert (await sandbox.run(program, cpu_s=0.3, limits=SandboxLimits(wall_s=60))).ending is Ending.TIMED_OUT
 
 
 @pytest.mark.usefixtures("no_bubblewrap")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,7 +67,7 @@ class KernelOfVersion2:
             if not controllers.exists():
                 return
             (path / "cgroup.procs").write_text("")
-            if "memory" in controllers.read_text().split():
+            if "memory" in controllers.read_text().replace("+", " ").split():
                 for name, text in (("max", "max"), ("swap.max", "max"), ("events", "oom 0\noom_kill 0\n")):
                     (path / f"memory.{name}").write_text(text)
 
@@ -130,6 +131,45 @@ def test_a_read_only_tree_of_version_2_has_no_group(version_2: KernelOfVersion2)
     version_2.enter("", "memory")
     version_2.is_read_only = True
     assert memory.make_memory_group(64 * MIB) is None
+
+
+def delegate(own: Path, controllers: str, mark: bytes) -> None:
+    """Give a group what systemd gives to a unit with `Delegate=yes`, and two processes."""
+    (own / "cgroup.controllers").write_text(controllers)
+    (own / "cgroup.procs").write_text("11\n12\n")
+    try:
+        os.setxattr(own, "user.delegate", mark)
+    except OSError:
+        pytest.skip("the temporary folder has no extended attributes")
+
+
+def test_a_delegated_group_of_version_2_is_divided(version_2: KernelOfVersion2) -> None:
+    own = version_2.enter("user.slice/run-1.scope", "")
+    delegate(own, "cpu memory pids", b"1")
+    assert memory.can_limit_memory()
+    group = memory.make_memory_group(64 * MIB)
+    assert group is not None
+    assert Path(group.processes_file).parent.parent == own
+    assert (own / "nemo_gym_servers" / "cgroup.procs").read_text() == "12", "the last that was moved"
+    group.remove()
+
+
+def test_a_process_that_was_moved_makes_groups_beside_its_own(version_2: KernelOfVersion2) -> None:
+    own = version_2.enter("user.slice/run-1.scope", "memory")
+    version_2.enter("user.slice/run-1.scope/nemo_gym_servers", "")
+    group = memory.make_memory_group(64 * MIB)
+    assert group is not None
+    assert Path(group.processes_file).parent.parent == own
+
+
+@pytest.mark.parametrize(("controllers", "mark"), [("cpu pids", b"1"), ("memory", b"0")])
+def test_a_group_that_is_not_delegated_is_left_as_it_is(
+    version_2: KernelOfVersion2, controllers: str, mark: bytes
+) -> None:
+    own = version_2.enter("user.slice/session-1.scope", "")
+    delegate(own, controllers, mark)
+    assert not memory.can_limit_memory()
+    assert not (own / "nemo_gym_servers").exists()
 
 
 async def test_memory_is_counted_where_version_2_denies_a_group(

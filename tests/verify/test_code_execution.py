@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.isolation import memory, process
-from nemo_gym.isolation.execution import SandboxLimits
+from nemo_gym.isolation.execution import Ending, SandboxLimits
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.verify._code_verdicts import Reason
 from nemo_gym.verify.code_execution import (
@@ -333,6 +334,47 @@ async def test_concurrency_is_limited() -> None:
     calls = (runner.call_function(sleep, "f", [CallCase([], [1])]) for _ in range(2))
     assert all(verdict.passed for verdict in await asyncio.gather(*calls))
     assert time.monotonic() - start > 0.6
+
+
+async def test_tools_and_verdicts_share_the_places() -> None:
+    runner = CodeRunner(max_concurrency=2)
+    await runner.isolation()
+    most, others = 0, set(children_of_this_process())
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            most = max(most, len(set(children_of_this_process()) - others))
+            await asyncio.sleep(0.005)
+
+    watching = asyncio.create_task(watch())
+    spin = "import os, time\nfor _ in range(3): os.fork()\nwhile time.process_time() < 0.2: pass"
+    tools = [asyncio.create_task(runner.run_in_folder(spin, {"a/b.txt": "x"})) for _ in range(8)]
+    verdict = await runner.run_programs(
+        "print(open('/proc/self/comm').read() != '')", [ProgramCase("", "True\n")]
+    )
+    done = await asyncio.gather(*tools)
+    watching.cancel()
+    assert verdict.passed, verdict
+    assert [each.ending for each in done] == [Ending.EXITED] * 8
+    assert 0 < most <= 2
+
+
+def children_of_this_process() -> list[int]:
+    threads = Path("/proc/self/task").iterdir()
+    return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+
+
+async def test_a_tool_is_limited_by_its_own_time_and_sees_its_files(runner: CodeRunner) -> None:
+    code = "print(open('folder/note').read())"
+    done = await runner.run_in_folder(code, {"folder/note": "hello"})
+    assert (done.stdout, done.ending) == (b"hello\n", Ending.EXITED)
+    endless = await runner.run_in_folder("while True: pass", {}, timeout_s=0.3)
+    assert endless.ending is Ending.TIMED_OUT
+    asleep = await runner.run_in_folder("import time; time.sleep(1000)", {}, timeout_s=0.1)
+    assert asleep.ending is Ending.BLOCKED
+    with pytest.raises(OSError):
+        await runner.run_in_folder("", {"a": "", "a/b": ""})
 
 
 async def test_solutions_cannot_import_the_packages_of_the_gym(runner: CodeRunner) -> None:

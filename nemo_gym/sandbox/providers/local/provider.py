@@ -72,6 +72,7 @@ class LocalProvider:
         memory_mib: int = 2048,
         max_processes: int = 256,
         max_file_mib: int = 1024,
+        max_files: int = 1_000_000,
         max_output_mib: int = 16,
     ) -> None:
         self._shell = shell or shutil.which("bash") or "/bin/sh"
@@ -84,6 +85,7 @@ class LocalProvider:
             memory_bytes=memory_mib * MIB,
             processes=max_processes,
             file_bytes=max_file_mib * MIB,
+            files=max_files,
             output_bytes=max_output_mib * MIB,
         )
 
@@ -194,7 +196,9 @@ class LocalProvider:
                 ["/bin/sh", "-c", script, path],
                 stdin=data,
                 limits=SandboxLimits(
-                    file_bytes=sandbox.limits.file_bytes, output_bytes=sandbox.limits.file_bytes
+                    file_bytes=sandbox.limits.file_bytes,
+                    files=sandbox.limits.files,
+                    output_bytes=sandbox.limits.file_bytes,
                 ),
                 workspace=sandbox.workspace,
                 environment={"PATH": _PATH},
