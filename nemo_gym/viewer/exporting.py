@@ -40,6 +40,8 @@ DEFAULT_LIMIT: Final = 1000
 """Rollouts of a run, and failed attempts of it, in one file."""
 _MOST_COMPARED: Final = 4
 """Runs of a file that holds the comparisons of all of them."""
+_FORMULA_MARKS: Final = (b"$", rb"\\(", rb"\\[")
+"""The beginnings of formulas in the JSON of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ def export_page(
             answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary or run.vocabulary()))
         answers["runs"] = {"runs": [answers[f"runs/{run.id}"] for run in runs]}
         answers |= dict(_comparisons(copies))
-    return ExportedPage(single_file(note, answers, base=base), note)
+    has_formulas = any(mark in line for each in files for line in each.lines for mark in _FORMULA_MARKS)
+    return ExportedPage(single_file(note, answers, base=base, has_formulas=has_formulas), note)
 
 
 def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str]) -> _Selected:

@@ -1,15 +1,17 @@
 /** One rollout: its transcript, the reasons for its reward, the raw row, tokens, times and JSON. */
 
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
 
 import type { FileKind, RowCells } from "../columns/engine.ts";
 import { bytes, number } from "../format.ts";
+import { CopyButton } from "../parts/copy_button.tsx";
+import { Exact } from "../parts/exact.tsx";
 import { JsonTree } from "../parts/json_tree.tsx";
 import { Lines } from "../parts/long_text.tsx";
 import { isNodeLost } from "../parts/node_events.ts";
 import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { Panel } from "../parts/panel.tsx";
+import { rowIn } from "../parts/items.ts";
 import { Transcript } from "../parts/transcript.tsx";
 import type { JsonObject } from "../source/answers.ts";
 import { useKeys } from "../state/keys.ts";
@@ -95,13 +97,7 @@ function chosenAttempt(
 
 async function openRow(run: Run, row: RowCells): Promise<Opened> {
   const text = await source.row(run.id, row);
-  let json: JsonObject | null = null;
-  try {
-    json = JSON.parse(text) as JsonObject;
-  } catch {
-    // The raw text is shown.
-  }
-  return { row, text, json };
+  return { row, text, json: rowIn(text) };
 }
 
 interface Neighbours {
@@ -183,17 +179,15 @@ function TabContent({ tab, opened }: { tab: Tab; opened: Opened }): VNode {
 }
 
 function Raw({ text, isBroken }: { text: string; isBroken: boolean }): VNode {
-  const [isCopied, setCopied] = useState(false);
-  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true), () => setCopied(false));
   const line = text.replace(/\r?\n$/, "");
   return (
     <>
-      {isBroken && <p class="notice error" role="alert">The row is not JSON.</p>}
+      {isBroken && <p class="notice error" role="alert">The row cannot be read as a JSON object.</p>}
       <p class="muted">
         The row as it is in the file, {bytes(new TextEncoder().encode(text).length)}.{" "}
-        <button type="button" class="more" onClick={copy}>{isCopied ? "copied" : "copy"}</button>
+        <CopyButton text={text} />
       </p>
-      {line.length > WHOLE_ROW ? <Lines text={line} label="Raw row" /> : <pre class="text raw" id="raw-row">{line}</pre>}
+      {line.length > WHOLE_ROW ? <Lines text={line} label="Raw row" /> : <pre class="text raw exact" id="raw-row"><Exact text={line} /></pre>}
     </>
   );
 }
