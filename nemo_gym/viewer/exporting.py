@@ -21,7 +21,7 @@ from nemo_gym.config.loading import outline
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.secrets import hide_secrets, secret_values
 from nemo_gym.failures import ConfigError, GymError
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import parse_object
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.output.files import RunFiles
@@ -85,7 +85,7 @@ def export_page(
     secrets = _known_secrets()
     chosen = {
         run.id: {
-            kind: _select(path, row_filter, limit, secrets)
+            kind: _Selected() if run.fault(path) else _select(path, row_filter, limit, secrets)
             for kind, path in (("rows", run.files.rows), ("failures", run.files.failures))
         }
         for run in runs
@@ -112,7 +112,7 @@ def export_page(
 def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str]) -> _Selected:
     found = _Selected()
     for _, line in read_lines(path) if holds_text(path) else ():
-        row = object_in(line) if line.endswith(b"\n") else None  # the last line may be incomplete
+        row = parse_object(line) if line.endswith(b"\n") else None  # the last line may be incomplete
         if row is None:
             continue
         found.total += 1

@@ -49,10 +49,11 @@ def log_of(row: Mapping[str, Any], logs: Path | None) -> list[dict[str, Any]]:
 
 
 def _logs_of(folder: Path, server: str) -> list[Path]:
-    """Return the logs of a server: one for each replica."""
+    """Return the logs of a server: one for each replica. A link is not a log that a gym wrote."""
     name = _UNSAFE.sub("_", server)
     replicas = sorted(folder.glob(f"{name}.[0-9]*.log"))
-    return [path for path in (folder / f"{name}.log", *replicas) if path.is_file()][:_MOST_FILES]
+    files = (path for path in (folder / f"{name}.log", *replicas) if path.is_file() and not path.is_symlink())
+    return list(files)[:_MOST_FILES]
 
 
 def lines_around(path: Path, moment: float | None) -> Iterator[str]:

@@ -47,6 +47,10 @@ TEXTS = [
 ]
 
 
+TEXTS_OF = "(these) => [...document.querySelectorAll(these)].map((one) => JSON.stringify(one.textContent))"
+"""As JSON, which has halves of characters."""
+
+
 def rows_of(text: str, number: int) -> dict[str, Any]:
     """Return a row that has the text in every place where texts are sampled or given."""
     items = [
@@ -85,9 +89,7 @@ def check_every_text(visit: Visit) -> None:
     for number, text in enumerate(TEXTS):
         open_chat(visit, number)
         visit.show_all_items()
-        shown = visit.page.evaluate(
-            "[...document.querySelectorAll('.transcript pre.exact')].map((one) => JSON.stringify(one.textContent))"
-        )
+        shown = visit.page.evaluate(TEXTS_OF, ".transcript pre.exact")
         wanted = PLACES if text else PLACES - 1  # no instructions
         assert list(map(json.loads, shown)) == [text] * wanted, number
 
@@ -112,9 +114,7 @@ def test_attempts_side_by_side_show_every_character(run: Path, visit: Visit) -> 
             visit.go(f"#/r0/task/{number}")
             visit.wait_for(f"Task {number}", "h1")
             visit.page.locator(".shared .voice-assistant").nth(1).wait_for()
-            shown = visit.page.evaluate(
-                "[...document.querySelectorAll('.voice-assistant pre.exact')].map((one) => JSON.stringify(one.textContent))"
-            )
+            shown = visit.page.evaluate(TEXTS_OF, ".voice-assistant pre.exact")
             assert list(map(json.loads, shown)) == [text] * 2
 
 
@@ -160,7 +160,12 @@ def test_the_button_copies_to_the_clipboard(run: Path, visit: Visit) -> None:
 
 
 def test_what_cannot_be_seen_has_a_name(run: Path, visit: Visit) -> None:
-    named = {7: ["␍", "␍", "␍"], 8: ["␀", "␇", "␛", "␡", "U+0085"], 9: ["U+202E", "U+202C"], 13: ["U+D83D", "U+DC00"]}
+    named = {
+        7: ["␍", "␍", "␍"],
+        8: ["␀", "␇", "␛", "␡", "U+0085"],
+        9: ["U+202E", "U+202C"],
+        13: ["U+D83D", "U+DC00"],
+    }
     with serving([run]) as address:
         visit.open(address)
         for number, names in named.items():
@@ -170,29 +175,45 @@ def test_what_cannot_be_seen_has_a_name(run: Path, visit: Visit) -> None:
             assert [mark.get_attribute("data-shown") for mark in marks.all()][: len(names)] == names
 
 
-def test_formulas_are_set_by_choice(tmp_path: Path, visit: Visit) -> None:
-    text = r"So \(\{1,2\}\) and \[ \frac{x_1^2}{2} \] and $e^{i\pi}$, not $5 or $6, `$x$`, \(\undefined\) and 2*3*4."
-    hostile = r"\(\href{javascript:alert(1)}{x}\) \(\includegraphics{https://evil.example/x}\) $\htmlStyle{color:red}{y^2}$"
-    bomb = r"\(\def\a{\a\a}\a\) \(" + "{" * 3000 + r"\) $\rule{99999em}{99999em}^2$"
-    run = write_run(tmp_path / "out.jsonl", [row_of(0, 0, [message(each) for each in (text, hostile, bomb)])])
-    target = tmp_path / "run.html"
-    target.write_text(export_page(find_runs([run]), RowFilter("")).html, encoding="utf-8")
-    with serving([run]) as live:
-        for address in (live, target.as_uri()):
-            visit.open(address, "#/r0/rollout/0/0")
-            answers = visit.page.locator(".voice-assistant pre.exact")
-            answers.first.wait_for()
-            assert visit.page.locator("math").count() == 0
-            visit.press("m")
-            answers.first.locator("math").nth(2).wait_for()
-            sources = answers.first.locator(".formula")
-            assert [each.get_attribute("data-source") for each in sources.all()] == [
-                r"\(\{1,2\}\)", r"\[ \frac{x_1^2}{2} \]", r"$e^{i\pi}$"
-            ]  # fmt: skip
-            for kept in ("not $5 or $6, `$x$`, ", r"\(\undefined\) and 2*3*4."):
-                assert kept in (answers.first.text_content() or "")
-            assert json.loads(answers.first.evaluate(COPY)) == [True, text]
-            assert visit.page.locator("main a[href^=javascript], main img, main [style*=color]").count() == 0
-            visit.press("m")
-            visit.page.locator("math").first.wait_for(state="detached")
-            assert answers.first.text_content() == text
+FORMULAS = (
+    r"So \(\{1,2\}\) and \[ \frac{x_1^2}{2} \] and $e^{i\pi}$, not $5 or $6, `$x$`, \(\undefined\) and 2*3*4."
+)
+HOSTILE = r"\(\href{javascript:alert(1)}{x}\) \(\includegraphics{https://evil.example/x}\) $\htmlStyle{color:red}{y^2}$"
+BOMBS = r"\(\def\a{\a\a}\a\) \(" + "{" * 2000 + r"\) $\rule{99999em}{99999em}^2$ \(" + r"\frac{" * 500 + r"\)"
+
+
+def check_formulas(visit: Visit, address: str) -> None:
+    visit.open(address, "#/r0/rollout/0/0")
+    answers = visit.page.locator(".voice-assistant pre.exact")
+    answers.first.wait_for()
+    assert visit.page.locator("math").count() == 0
+    visit.press("m")
+    answers.first.locator("math").nth(2).wait_for()
+    sources = [each.get_attribute("data-source") for each in answers.first.locator(".formula").all()]
+    assert sources == [r"\(\{1,2\}\)", r"\[ \frac{x_1^2}{2} \]", r"$e^{i\pi}$"]
+    for kept in ("not $5 or $6, `$x$`, ", r"\(\undefined\) and 2*3*4."):
+        assert kept in (answers.first.text_content() or "")
+    assert json.loads(answers.first.evaluate(COPY)) == [True, FORMULAS]
+    assert visit.page.locator("main [href^=javascript], main img, main [style*=red]").count() == 0
+    assert answers.nth(2).evaluate("(element) => element.scrollWidth") < 3000
+    visit.press("m")
+    visit.page.locator("math").first.wait_for(state="detached")
+    assert answers.all_text_contents() == [FORMULAS, HOSTILE, BOMBS]
+
+
+@pytest.fixture
+def formulas(tmp_path: Path) -> Path:
+    answers = [message(text) for text in (FORMULAS, HOSTILE, BOMBS)]
+    return write_run(tmp_path / "out.jsonl", [row_of(0, 0, answers)])
+
+
+def test_formulas_are_set_by_choice(formulas: Path, visit: Visit) -> None:
+    with serving([formulas]) as address:
+        check_formulas(visit, address)
+        assert sum("katex" in url for url in visit.requests) == 1
+
+
+def test_formulas_of_an_exported_file_need_no_request(formulas: Path, visit: Visit) -> None:
+    target = formulas.with_name("run.html")
+    target.write_text(export_page(find_runs([formulas]), RowFilter("")).html, encoding="utf-8")
+    check_formulas(visit, target.as_uri())

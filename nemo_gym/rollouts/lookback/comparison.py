@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from nemo_gym.json_objects import member
 from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_record
 from nemo_gym.names import (
     AGENT_REF_KEY,
@@ -206,7 +207,7 @@ def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:
 
 def task_title(row: Mapping[str, Any]) -> str:
     """Return the beginning of the last message to the agent in a task row or a scored row."""
-    texts = [" ".join(text.split()) for text in _texts((row.get(PARAMS_KEY) or {}).get("input"))]
+    texts = [" ".join(text.split()) for text in _texts(member(row, PARAMS_KEY, "input"))]
     last = next((text for text in reversed(texts) if text), "")
     return last if len(last) <= _TITLE_CHARS else last[: _TITLE_CHARS - 1] + "…"
 

@@ -46,8 +46,12 @@ export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
   const version = run.version.value;
   const kind = parameters.get("kind");
   const attempt = parameters.get("attempt");
-  const { value: attempts, error } = useLoaded(() => run.columns.attempts(task, COLUMNS), [run, task, version]);
-  const row = attempts && chosenAttempt(attempts, rollout, kind as FileKind | null, attempt);
+  const at = parameters.get("at"); // of a row without a task
+  const { value: attempts, error } = useLoaded(
+    () => (at ? run.columns.rowsAt(kind === "failures" ? kind : "rows", [Number(at)], COLUMNS) : run.columns.attempts(task, COLUMNS)),
+    [run, task, version, at],
+  );
+  const row = attempts && (at ? attempts[0] : chosenAttempt(attempts, rollout, kind as FileKind | null, attempt));
   const place = row ? `${row.kind} ${row.start} ${row.length}` : "";
   const tab = (parameters.get("tab") ?? "chat") as Tab;
   const isTokens = tab === "tokens"; // they are read without the row, which may be as long
@@ -65,7 +69,7 @@ export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
   );
   if (error || unread) return <ErrorNotice error={(error ?? unread)!} />;
   if (!attempts || !version) return <Loading />;
-  if (!row) return <Empty>The run has no rollout {rollout} of task {task}.</Empty>;
+  if (!row) return <Empty>The run has no {at ? `row at byte ${at}` : `rollout ${rollout} of task ${task}`}.</Empty>;
   return (
     <>
       <Summary run={run} row={row} json={opened?.json ?? null} neighbours={neighbours} />
@@ -111,7 +115,9 @@ function neighbourLinks(run: Run, attempts: RowCells[], row: RowCells | null | u
   return { previous: link(attempts[at - 1]), next: link(attempts[at + 1]) };
 }
 
-export function attemptLink(run: Run, { kind, cells }: RowCells): string {
+/** The page of a row. A row that cannot be read has no task: its place leads to it. */
+export function attemptLink(run: Run, { kind, cells, start }: RowCells): string {
+  if (cells.task === null) return linkTo([run.id, "rollout", "-", "-"], { at: String(start), kind: kind === "failures" ? kind : null });
   const which: Record<string, string> = kind === "failures" ? { kind, attempt: String(cells.attempt ?? 0) } : {};
   return linkTo([run.id, "rollout", Number(cells.task), Number(cells.rollout)], which);
 }
@@ -138,7 +144,11 @@ function Summary({ run, row, json, neighbours }: SummaryProps): VNode {
   return (
     <div class="bar summary">
       <h1>
-        <a href={linkTo([run.id, "task", Number(cells.task)])}>Task {cells.task}</a>, rollout {cells.rollout}
+        {cells.task === null ? (
+          `Row at byte ${row.start}`
+        ) : (
+          <><a href={linkTo([run.id, "task", Number(cells.task)])}>Task {cells.task}</a>, rollout {cells.rollout}</>
+        )}
         {row.kind === "failures" && `, attempt ${cells.attempt ?? 0}`}
       </h1>
       <Badge>{String(cells.outcome ?? "none")}</Badge>

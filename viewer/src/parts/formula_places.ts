@@ -73,13 +73,14 @@ export function jsonBreaks(text: string): { at: number; depth: number }[] | null
   let before = "";
   for (const { 0: token, index } of text.matchAll(TOKENS)) {
     const isEmpty = before === "{" || before === "[";
+    if (!token.trim() && /[\]}]/.test(text[index + token.length] ?? "")) continue; // the break comes before the end
     if (token === "}" || token === "]") {
       depth -= 1;
       if (!isEmpty) breaks.push({ at: index, depth });
     } else if (isEmpty || before === ",") breaks.push({ at: index, depth });
     if (token === "{" || token === "[") depth += 1;
     if (depth > DEEPEST) return null;
-    if (token.trim()) before = token;
+    before = token;
   }
   return breaks;
 }
