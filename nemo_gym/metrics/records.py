@@ -88,7 +88,7 @@ def is_failed(row: Mapping[str, Any]) -> bool:
     """Return whether the row is marked as failed, so that none of its numbers is a score."""
     return (
         row.get(FAILURE_CLASS_KEY) is not None
-        or (row.get(OUTCOME_KEY) or Outcome.COMPLETED) not in SCORED_OUTCOMES
+        or str(row.get(OUTCOME_KEY) or Outcome.COMPLETED) not in SCORED_OUTCOMES
     )
 
 

@@ -88,7 +88,7 @@ def read_companion(path: Path, homes: Sequence[Path]) -> Companion:
         return _ABSENT.damaged(path, f"cannot be read ({error.strerror})")
     except orjson.JSONDecodeError as error:
         return _ABSENT.damaged(path, f"is not JSON: {error}")
-    return _ABSENT.damaged(path, "has too many levels") if _is_deep(content) else Companion(content)
+    return _ABSENT.damaged(path, "has too many levels") if is_deep(content) else Companion(content)
 
 
 def read_object(path: Path, homes: Sequence[Path]) -> Companion:
@@ -214,7 +214,8 @@ def show_path(path: Path | str) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
-def _is_deep(content: Any) -> bool:
+def is_deep(content: Any) -> bool:
+    """Return whether JSON has more levels than an answer of the server can have."""
     level = [content]
     for _ in range(_DEEPEST):
         level = [

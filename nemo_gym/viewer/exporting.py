@@ -30,6 +30,7 @@ from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.viewer.companions import is_deep
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.indexing import LinePlace
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
@@ -62,6 +63,8 @@ class _Selected:
     total: int = 0
     scrubbed: int = 0
     """Rows in which a secret was hidden."""
+    unreadable: int = 0
+    """Lines that are left out because they are not rows, or have too many levels to hide secrets in them."""
     columns: set[str] = field(default_factory=set)
     """The names of the numbers of all rows, chosen or not."""
 
@@ -80,7 +83,7 @@ def export_page(
 ) -> ExportedPage:
     """Return the page with the first `limit` rows, and failed attempts, of each run that `row_filter` selects.
 
-    Lines that are not rows are left out. Raises `ConfigError` if the filter names an unknown column.
+    Lines that are not rows are counted and left out. Raises `ConfigError` if the filter names an unknown column.
     """
     secrets = _known_secrets()
     chosen = {
@@ -113,7 +116,8 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
     found = _Selected()
     for _, line in read_lines(path) if holds_text(path) else ():
         row = parse_object(line) if line.endswith(b"\n") else None  # the last line may be incomplete
-        if row is None:
+        if row is None or is_deep(row):
+            found.unreadable += line.endswith(b"\n")
             continue
         found.total += 1
         entry = entry_of(row)
@@ -188,7 +192,9 @@ def _note(
     scrubbed = sum(each.scrubbed for each in files)
     filtered = f", filtered by {row_filter.text}" if row_filter.text.strip() else ""
     hidden = f"Secrets are hidden in {scrubbed:,} of them." if scrubbed else "No secrets were found."
-    return f"{' and '.join(parts)} of {names}{filtered}. {hidden}"
+    unreadable = sum(each.unreadable for each in files)
+    left_out = f" {unreadable:,} unreadable lines are left out." if unreadable else ""
+    return f"{' and '.join(parts)} of {names}{filtered}. {hidden}{left_out}"
 
 
 def check_target(path: Path) -> None:

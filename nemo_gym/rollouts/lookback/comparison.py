@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from nemo_gym.failures import InputError
 from nemo_gym.json_objects import member
 from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_record
 from nemo_gym.names import (
@@ -196,8 +197,16 @@ def task_digest(row: Mapping[str, Any]) -> str:
         for key, value in row.items()
         if not key.startswith(RESERVED_PREFIX) and key not in _OF_THE_RUN
     }
-    own["input"] = (row.get(PARAMS_KEY) or {}).get("input")
-    return hashlib.blake2b(orjson.dumps(own, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
+    own["input"] = member(row, PARAMS_KEY, "input")
+    try:
+        content = orjson.dumps(own, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:  # orjson reads more levels than it writes
+        raise InputError(
+            f"a task row cannot be compared: {error}",
+            code="row_too_deep",
+            remedy="Remove the rows with more than 250 levels of JSON.",
+        ) from error
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:

@@ -81,9 +81,9 @@ def entry_of(row: Mapping[str, Any]) -> RowEntry:
     response, agent, seconds = row.get("response"), row.get(AGENT_REF_KEY), read_seconds(row)
     output = response.get("output") if isinstance(response, Mapping) else None
     numbers |= {
-        "task": row.get(TASK_INDEX_KEY, -1),
-        "rollout": row.get(ROLLOUT_INDEX_KEY, 0),
-        "attempt": row.get(ATTEMPT_INDEX_KEY, 0),
+        "task": _index_in(row, TASK_INDEX_KEY, -1),
+        "rollout": _index_in(row, ROLLOUT_INDEX_KEY, 0),
+        "attempt": _index_in(row, ATTEMPT_INDEX_KEY, 0),
         "masked": is_masked(row),
     }
     if seconds is not None:
@@ -103,6 +103,12 @@ def entry_of(row: Mapping[str, Any]) -> RowEntry:
         "policy_version": _policy_version(items),
     }
     return RowEntry(numbers, labels)
+
+
+def _index_in(row: Mapping[str, Any], key: str, otherwise: int) -> float:
+    """Return an index of a row; `otherwise` for a row of another program, which may lack it or hold anything there."""
+    found = row.get(key)
+    return found if finite_number(found) is not None else otherwise  # an integer stays exact
 
 
 def _policy_version(items: Sequence[Mapping[str, Any]]) -> Label:
