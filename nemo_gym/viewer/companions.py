@@ -147,31 +147,31 @@ def read_last_start(path: Path, homes: Sequence[Path]) -> LastStart:
         return LastStart(None, found.damaged(path, f"is damaged: {'; '.join(faults[:_MOST_FAULTS])}").problem)
 
 
-class Figures(NamedTuple):
+class RunFigures(NamedTuple):
     """The figures of a run's metrics as the page reads them."""
 
     shown: Mapping[str, Any]
     problem: str | None = None
 
 
-def read_figures(path: Path, homes: tuple[Path, ...]) -> Figures:
+def read_figures(path: Path, homes: tuple[Path, ...]) -> RunFigures:
     """Return the figures of the metrics at `path`, which are read again only when the file changes."""
     try:
         status = path.lstat()
     except OSError:
-        return Figures(_figures_of([]))
+        return RunFigures(_figures_of([]))
     return _figures_in(path, homes, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=1000)
-def _figures_in(path: Path, homes: tuple[Path, ...], changed_ns: int, size: int) -> Figures:
+def _figures_in(path: Path, homes: tuple[Path, ...], changed_ns: int, size: int) -> RunFigures:
     found = read_companion(path, homes)
     if found.content is None:
-        return Figures(_figures_of([]), found.problem)
+        return RunFigures(_figures_of([]), found.problem)
     try:
-        return Figures(_figures_of(list(_agents_in(found.content))))
+        return RunFigures(_figures_of(list(_agents_in(found.content))))
     except ValueError as error:
-        return Figures(_figures_of([]), found.damaged(path, f"is damaged: {error}").problem)
+        return RunFigures(_figures_of([]), found.damaged(path, f"is damaged: {error}").problem)
 
 
 def _agents_in(content: Any) -> Iterator[dict[str, float]]:

@@ -161,8 +161,8 @@ def test_the_button_copies_to_the_clipboard(run: Path, visit: Visit) -> None:
 
 def test_what_cannot_be_seen_has_a_name(run: Path, visit: Visit) -> None:
     named = {
-        7: ["␍", "␍", "␍"],
-        8: ["␀", "␇", "␛", "␡", "U+0085"],
+        7: ["CR", "CR", "CR"],
+        8: ["NUL", "BEL", "ESC", "DEL", "U+0085"],
         9: ["U+202E", "U+202C"],
         13: ["U+D83D", "U+DC00"],
     }

@@ -8,7 +8,7 @@ import { itemsOf, rowIn } from "../src/parts/items.ts";
 import type { Json } from "../src/source/answers.ts";
 
 test("characters that cannot be seen have names, and others stay", () => {
-  expect(named("a\u0000b\r\u202e\u200b\ud800\u00a0\u{e0041}\u2800")).toBe("a␀b␍U+202EU+200BU+D800U+00A0U+E0041U+2800");
+  expect(named("a\u0000b\r\u202e\u200b\ud800\u00a0\u{e0041}\u2800")).toBe("a⟨NUL⟩b⟨CR⟩⟨U+202E⟩⟨U+200B⟩⟨U+D800⟩⟨U+00A0⟩⟨U+E0041⟩⟨U+2800⟩");
   for (const text of ["plain \t\n text", "👩‍💻 ❤️ 👍🏽 🇨🇭", "é e\u0301 漢字 שלום", "  "]) expect(named(text)).toBe(text);
 });
 

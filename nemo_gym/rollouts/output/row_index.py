@@ -107,8 +107,8 @@ def entry_of(row: Mapping[str, Any]) -> RowEntry:
 
 def _index_in(row: Mapping[str, Any], key: str, otherwise: int) -> float:
     """Return an index of a row; `otherwise` for a row of another program, which may lack it or hold anything there."""
-    found = row.get(key)
-    return found if finite_number(found) is not None else otherwise  # an integer stays exact
+    index: float = otherwise if finite_number(row.get(key)) is None else row[key]  # an integer stays exact
+    return index
 
 
 def _policy_version(items: Sequence[Mapping[str, Any]]) -> Label:

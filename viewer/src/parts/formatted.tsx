@@ -20,7 +20,7 @@ export function Formatted({ text }: { text: string }): VNode {
 
 function Indented({ text, breaks }: { text: string; breaks: { at: number; depth: number }[] }): VNode {
   const parts: ComponentChildren[] = breaks.map(({ at, depth }, number) => [
-    <Exact text={text.slice(breaks[number - 1]?.at ?? 0, at)} />,
+    <Exact text={text.slice(breaks[number - 1]?.at ?? 0, at)} continues />,
     <span class="added" data-shown={`\n${"  ".repeat(depth)}`} />,
   ]);
   return <>{parts}<Exact text={text.slice(breaks.at(-1)?.at ?? 0)} /></>;
@@ -35,7 +35,7 @@ function WithFormulas({ text }: { text: string }): VNode {
   let from = 0;
   for (const { start, end, tex, isBlock } of places) {
     const source = text.slice(start, end);
-    parts.push(<Exact text={text.slice(from, start)} />, <Formula source={source} tex={tex} isBlock={isBlock} />);
+    parts.push(<Exact text={text.slice(from, start)} continues />, <Formula source={source} tex={tex} isBlock={isBlock} />);
     from = end;
   }
   return <>{parts}<Exact text={text.slice(from)} /></>;
@@ -44,6 +44,6 @@ function WithFormulas({ text }: { text: string }): VNode {
 function Formula({ source, tex, isBlock }: { source: string; tex: string; isBlock: boolean }): VNode {
   const katex = setter.value;
   const math = useMemo(() => katex && mathOf(katex, tex, isBlock), [katex, tex, isBlock]);
-  if (!math) return <Exact text={source} />;
+  if (!math) return <Exact text={source} continues />;
   return <span class={isBlock ? "formula block" : "formula"} data-source={source} title={source}>{math}</span>;
 }
