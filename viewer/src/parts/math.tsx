@@ -6,7 +6,6 @@
 
 import { signal } from "@preact/signals";
 import { createElement, type ComponentChildren, type VNode } from "preact";
-import address from "katex/dist/katex.min.js?url";
 
 import type katex from "katex";
 
@@ -37,7 +36,8 @@ export function loadSetter(): void {
   script.onerror = () => (setterProblem.value = "Formulas cannot be set: their program was not read.");
   script.onload = take;
   if (own) script.textContent = own.textContent;
-  else script.src = address;
+  // Not at the beginning: the page of a notebook has no address that others are relative to.
+  else script.src = new URL("../../node_modules/katex/dist/katex.min.js", import.meta.url).href;
   document.head.append(script);
   if (own) take();
 }
