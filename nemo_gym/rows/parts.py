@@ -11,6 +11,7 @@ from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
     AGENT_REF_KEY,
+    FAILURE_KEY,
     FAILURE_REASON_KEY,
     PARAMS_KEY,
     RESPONSE_KEY,
@@ -72,6 +73,14 @@ def require_agent(row: AnyRow) -> str:
 def read_agent_or_unknown(row: AnyRow) -> str:
     """Return the name under which the row's agent is counted, `unknown` for a row that names none."""
     return read_agent(row) or "unknown"
+
+
+def read_failed_servers(row: AnyRow) -> list[str] | None:
+    """Return the servers on the way of a row's failure, nearest to the root cause first; None without a failure."""
+    if not isinstance(row.get(FAILURE_KEY), Mapping):
+        return None
+    peer, hops = member(row, FAILURE_KEY, "peer"), member(row, FAILURE_KEY, "hops")
+    return [str(name) for name in (peer, *(hops if isinstance(hops, list) else ())) if name is not None]
 
 
 def read_task_source(row: AnyRow) -> str:

@@ -21,7 +21,7 @@ from nemo_gym.config.loading import outline
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.secrets import hide_secrets, secret_values
 from nemo_gym.failures import ConfigError, GymError
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import parse_object
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.output.files import RunFiles
@@ -30,6 +30,7 @@ from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.viewer.companions import is_deep
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.indexing import LinePlace
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
@@ -40,6 +41,8 @@ DEFAULT_LIMIT: Final = 1000
 """Rollouts of a run, and failed attempts of it, in one file."""
 _MOST_COMPARED: Final = 4
 """Runs of a file that holds the comparisons of all of them."""
+_FORMULA_MARKS: Final = (b"$", rb"\\(", rb"\\[")
+"""The beginnings of formulas in the JSON of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class _Selected:
     total: int = 0
     scrubbed: int = 0
     """Rows in which a secret was hidden."""
+    unreadable: int = 0
+    """Lines that are left out because they are not rows, or have too many levels to hide secrets in them."""
     columns: set[str] = field(default_factory=set)
     """The names of the numbers of all rows, chosen or not."""
 
@@ -78,12 +83,12 @@ def export_page(
 ) -> ExportedPage:
     """Return the page with the first `limit` rows, and failed attempts, of each run that `row_filter` selects.
 
-    Lines that are not rows are left out. Raises `ConfigError` if the filter names an unknown column.
+    Lines that are not rows are counted and left out. Raises `ConfigError` if the filter names an unknown column.
     """
     secrets = _known_secrets()
     chosen = {
         run.id: {
-            kind: _select(path, row_filter, limit, secrets)
+            kind: _Selected() if run.fault(path) else _select(path, row_filter, limit, secrets)
             for kind, path in (("rows", run.files.rows), ("failures", run.files.failures))
         }
         for run in runs
@@ -103,14 +108,16 @@ def export_page(
             answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary or run.vocabulary()))
         answers["runs"] = {"runs": [answers[f"runs/{run.id}"] for run in runs]}
         answers |= dict(_comparisons(copies))
-    return ExportedPage(single_file(note, answers, base=base), note)
+    has_formulas = any(mark in line for each in files for line in each.lines for mark in _FORMULA_MARKS)
+    return ExportedPage(single_file(note, answers, base=base, has_formulas=has_formulas), note)
 
 
 def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str]) -> _Selected:
     found = _Selected()
     for _, line in read_lines(path) if holds_text(path) else ():
-        row = object_in(line) if line.endswith(b"\n") else None  # the last line may be incomplete
-        if row is None:
+        row = parse_object(line) if line.endswith(b"\n") else None  # the last line may be incomplete
+        if row is None or is_deep(row):
+            found.unreadable += line.endswith(b"\n")
             continue
         found.total += 1
         entry = entry_of(row)
@@ -185,7 +192,9 @@ def _note(
     scrubbed = sum(each.scrubbed for each in files)
     filtered = f", filtered by {row_filter.text}" if row_filter.text.strip() else ""
     hidden = f"Secrets are hidden in {scrubbed:,} of them." if scrubbed else "No secrets were found."
-    return f"{' and '.join(parts)} of {names}{filtered}. {hidden}"
+    unreadable = sum(each.unreadable for each in files)
+    left_out = f" {unreadable:,} unreadable lines are left out." if unreadable else ""
+    return f"{' and '.join(parts)} of {names}{filtered}. {hidden}{left_out}"
 
 
 def check_target(path: Path) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.verdict import read_failed_at, read_failure
+from nemo_gym.rows.parts import read_failed_servers
+from nemo_gym.rows.verdict import read_failed_at
 
 _BEFORE_S: Final = 60.0
 _AFTER_S: Final = 2.0
@@ -37,20 +38,21 @@ def log_of(row: AnyRow, logs: Path | None) -> list[dict[str, Any]]:
     The lines are those of the minute before the failure, at most 20. None are known for a row without a time, and for
     a server without a log, such as an engine; then they are those of the next server on the way of the failure.
     """
-    failure, moment = read_failure(row), read_failed_at(row)
-    if logs is None or moment is None or failure is None:
+    servers, moment = read_failed_servers(row), read_failed_at(row)
+    if logs is None or moment is None or servers is None:
         return []
-    servers = [failure.peer, *failure.hops, _INLINE]
+    servers.append(_INLINE)
     found = next((files for server in servers if (files := _logs_of(logs, str(server)))), [])
     parts = ({"file": path.name, "lines": list(lines_around(path, moment))} for path in found)
     return [part for part in parts if part["lines"]]
 
 
 def _logs_of(folder: Path, server: str) -> list[Path]:
-    """Return the logs of a server: one for each replica."""
+    """Return the logs of a server: one for each replica. A link is not a log that a gym wrote."""
     name = _UNSAFE.sub("_", server)
     replicas = sorted(folder.glob(f"{name}.[0-9]*.log"))
-    return [path for path in (folder / f"{name}.log", *replicas) if path.is_file()][:_MOST_FILES]
+    files = (path for path in (folder / f"{name}.log", *replicas) if path.is_file() and not path.is_symlink())
+    return list(files)[:_MOST_FILES]
 
 
 def lines_around(path: Path, moment: float | None) -> Iterator[str]:

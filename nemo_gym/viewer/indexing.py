@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, TypeVar
 
-from nemo_gym.failures import GymError
+from nemo_gym.failures import GymError, InputError
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.index_file import INDEXED_BYTES, stored_blocks
@@ -23,7 +23,7 @@ from nemo_gym.rollouts.output.row_index import (
     decode_block,
     end_of_block,
 )
-from nemo_gym.rollouts.plan.compression import codec_of, holds_text, open_content
+from nemo_gym.rollouts.plan.compression import DAMAGE, codec_of, holds_text, open_content
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -47,14 +47,18 @@ class LinePlace(NamedTuple):
 class PlainRows:
     """The decompressed content of a file of rows. A compressed file is decompressed once, to a private folder."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, is_readable: Callable[[Path], bool]) -> None:
         self._path = path
+        self._is_readable = is_readable
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._copied_from: tuple[int, int] | None = None
 
     def locate(self) -> Path | None:
-        """Return a plain file with the content; None if there is no content. Blocks while it decompresses."""
-        if not holds_text(self._path):
+        """Return a plain file with the content; None if there is no content. Blocks while it decompresses.
+
+        Raises `InputError` for a damaged file.
+        """
+        if not self._is_readable(self._path) or not holds_text(self._path):
             return None
         if codec_of(self._path) is None:
             return self._path
@@ -68,8 +72,15 @@ class PlainRows:
             self._folder = tempfile.TemporaryDirectory(prefix="nemo_gym_view_")
         copy = Path(self._folder.name) / "rows.jsonl"
         if self._copied_from != (status.st_ino, status.st_size):
-            with copy.open("wb") as file:
-                shutil.copyfileobj(content, file, _BLOCK_BYTES)
+            try:
+                with copy.open("wb") as file:
+                    shutil.copyfileobj(content, file, _BLOCK_BYTES)
+            except DAMAGE as error:
+                raise InputError(
+                    f"{self._path.name} is damaged: {error}",
+                    code="rows_damaged",
+                    remedy="Copy or compress the file again.",
+                ) from error
             self._copied_from = status.st_ino, status.st_size
         return copy
 
@@ -82,14 +93,24 @@ class FollowedRows:
     """The blocks of a file of rows. A block never changes; `generation` counts how often the file was replaced."""
 
     def __init__(
-        self, path: Path, index: Path, pool: WorkerPool, *, may_store: Callable[[], bool] = lambda: False
+        self,
+        path: Path,
+        index: Path,
+        pool: WorkerPool,
+        *,
+        is_readable: Callable[[Path], bool] = lambda path: True,
+        may_store: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`index` is used if it describes the rows. It is written after a large file was read if `may_store()`."""
+        """`index` is used if it describes the rows. It is written after a large file was read if `may_store()`.
+
+        A file that is not readable has no rows.
+        """
         self.blocks: list[bytes] = []
         self.generation = 0
         self.indexed_bytes = 0
         self.total_bytes = 0
-        self._content = PlainRows(path)
+        self._content = PlainRows(path, is_readable)
+        self._is_readable = is_readable
         self._index = index
         self._pool = pool
         self._may_store = may_store
@@ -160,7 +181,8 @@ class FollowedRows:
         status = path.stat()
         if status.st_ino != self._inode or status.st_size < self.indexed_bytes:
             self._reset(status.st_ino)
-            self._take(await asyncio.to_thread(_stored_blocks, self._index, path))
+            if self._is_readable(self._index):
+                self._take(await asyncio.to_thread(_stored_blocks, self._index, path))
         self.total_bytes = status.st_size
         is_slow = self.total_bytes - self.indexed_bytes > _PIECE_BYTES
         work = partial(self._index_piece, path)

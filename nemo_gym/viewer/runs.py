@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,22 +11,30 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from nemo_gym.failures import ConfigError
-from nemo_gym.metrics import reward_by_k, reward_interval
 from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, ending_of
-from nemo_gym.rollouts.output.nodes import read_nodes, since
-from nemo_gym.rollouts.plan.compression import holds_text, journal_of
+from nemo_gym.rollouts.output.nodes import since
+from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.tokens.vocabulary import Vocabulary, read_token_texts
+from nemo_gym.viewer.companions import (
+    Counts,
+    LastStart,
+    Start,
+    find_fault,
+    read_companion,
+    read_figures,
+    read_last_start,
+    read_object,
+    show_path,
+)
 from nemo_gym.viewer.nodes import nodes_of, summary_of
 
 _LOCKS = Path("/proc/locks")
 _COMPANIONS = ("_failures", "_materialized_inputs")
-_SCORED_COUNTS = ("finished_before", "completed", "truncated")
 _MOST_RUNS = 1000
-_NEEDED = {"count/scored", "mean/reward", "min/reward", "max/reward"}
+_LOG_FOLDER = re.compile(r"\d{8}_\d{6}_\d+(_\d+)?")
+"""The names of the log folders that gyms make: the date, the time and the process."""
 
 
 class RunState(StrEnum):
@@ -38,7 +47,9 @@ class RunState(StrEnum):
     """All rollouts are settled, and some have no score."""
     COMPLETE = "complete"
     UNKNOWN = "unknown"
-    """It has no manifest: another program wrote the rows."""
+    """It has no manifest that can be read. Another program wrote the rows, or the manifest is damaged."""
+    UNREADABLE = "unreadable"
+    """Its rows cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,79 +59,116 @@ class Run:
     id: str
     title: str
     files: RunFiles
+    homes: tuple[Path, ...]
+    """The folders that its files lie in, without links. Links that lead out of them are not followed."""
+
+    def fault(self, path: Path) -> str | None:
+        """Return why a file of the run, or its journal, is not read; None for one that can be read or is absent."""
+        return find_fault(path, self.homes) or find_fault(journal_of(path), self.homes)
 
     def vocabulary(self) -> Vocabulary:
         """Return the texts of the tokens that were collected with the run. They may be none."""
-        return read_token_texts(self.files.token_texts)
+        texts = self.files.token_texts
+        return {} if self.fault(texts) else read_token_texts(texts)
 
     def logs(self) -> Path | None:
-        """Return the folder with the logs of the servers at the last start; None if the run does not name one."""
-        named = self._last_start().get("logs")
-        return self.files.folder / named if isinstance(named, str) else None
+        """Return the folder with the logs of the servers at the last start; None if the run does not name one.
+
+        It is below the folder of the rows, or it has the name of a gym's log folder. A manifest cannot name others.
+        """
+        start = self._last_start().start
+        return None if start is None or start.logs is None else self._log_folder(start.logs)
 
     def nodes(self) -> dict[str, Any] | None:
         """Return the machines of the run's gym as the page reads them; None for a run on one machine."""
-        start, kept = self._last_start(), _version_of(self.files.nodes)
-        if start.get("end") and (document := _nodes_in(*kept)) is not None:
+        start = self._last_start().start or Start()
+        if start.end and (document := _nodes_in(*_version_of(self.files.nodes), self.homes)) is not None:
             return nodes_of(document, is_kept=True)
         logs = self.logs()
-        document = _nodes_in(*_version_of(logs / NODES_FILE)) if logs is not None else None
+        document = _nodes_in(*_version_of(logs / NODES_FILE), (logs,)) if logs is not None else None
         if document is None:
             return None
-        return nodes_of(since(document, str(start.get("started_at"))), is_kept=False)
+        return nodes_of(since(document, str(start.started_at)), is_kept=False)
 
     def state(self) -> RunState:
         """Return the state of the run now."""
         if _is_locked(self.files.rows):
             return RunState.RUNNING
-        start = self._last_start()
-        if not start:
+        if self.fault(self.files.rows):
+            return RunState.UNREADABLE
+        start = self._last_start().start
+        if start is None:
             return RunState.UNKNOWN
         return {"complete": RunState.COMPLETE, "partial": RunState.PARTIAL}.get(
-            str(start.get("end")), RunState.STOPPED
+            str(start.end), RunState.STOPPED
         )
 
     def summary(self) -> dict[str, Any]:
         """Return the state, the times and the size of the run as JSON."""
-        start = self._last_start()
-        counts = start.get("counts") or {}
+        last, figures = self._last_start(), read_figures(self.files.aggregate_metrics, self.homes)
+        start = last.start or Start()
+        counts = start.counts or Counts()
+        scored = counts.finished_before + counts.completed + counts.truncated
         status = _status_of(self.files.rows)
         return {
             "id": self.id,
             "title": self.title,
-            "path": str(self.files.rows),
+            "path": show_path(self.files.rows),
             "state": self.state(),
-            "end": start.get("end"),
-            "planned": counts.get("planned", start.get("planned")),
-            "rows": sum(counts.get(key, 0) for key in _SCORED_COUNTS) if counts else None,
-            "failures": counts.get("failed"),
-            "started_at": start.get("started_at"),
+            "problems": [
+                *self._faults(),
+                *filter(None, (last.problem, figures.problem, self._log_fault(start))),
+            ],
+            "end": start.end,
+            "planned": start.planned if counts.planned is None else counts.planned,
+            "rows": None if start.counts is None else scored,
+            "failures": counts.failed,
+            "started_at": start.started_at,
             "updated_at": status.st_mtime if status else None,
-            **_figures_in(*_version_of(self.files.aggregate_metrics)),
+            **figures.shown,
         }
 
     def details(self) -> dict[str, Any]:
         """Return the summary, the files, the manifest and the metrics of the run as JSON."""
         return {
             **self.summary(),
-            "stem": self.files.stem,
+            "stem": show_path(self.files.stem),
             "looks_fine": self._marks(),
             "nodes": summary_of(self.nodes()),
             "files": list(self._described_files()),
-            "manifest": _object_in(self.files.manifest),
-            "metrics": _metrics_in(*_version_of(self.files.aggregate_metrics)),
+            "manifest": read_object(self.files.manifest, self.homes).content,
+            "metrics": _metrics_in(*_version_of(self.files.aggregate_metrics), self.homes),
         }
 
-    def _last_start(self) -> Mapping[str, Any]:
-        """Return the entry of the last start in the manifest; empty without one."""
-        starts = (_object_in(self.files.manifest) or {}).get("starts")
-        last = starts[-1] if isinstance(starts, list) and starts else None
-        return last if isinstance(last, Mapping) else {}
+    def _last_start(self) -> LastStart:
+        return read_last_start(self.files.manifest, self.homes)
+
+    def _faults(self) -> Iterator[str]:
+        """Yield the names and faults of the files that are not read. The manifest and the metrics have their own."""
+        files = self.files
+        for path in (files.rows, files.failures, files.materialized_inputs, *files.for_viewer()):
+            if (fault := self.fault(path)) is not None:
+                yield f"{show_path(path.name)} {fault}"
+
+    def _log_folder(self, named: str) -> Path | None:
+        try:
+            folder = (self.files.folder / named).resolve()
+            folder.exists()  # raises for a name that no file can have
+            is_own = folder.is_relative_to(self.files.folder.resolve())
+        except (OSError, RuntimeError, ValueError):  # a circle of links, or no path at all
+            return None
+        return folder if is_own or _LOG_FOLDER.fullmatch(folder.name) else None
+
+    def _log_fault(self, start: Start) -> str | None:
+        if start.logs is None or self._log_folder(start.logs) is not None:
+            return None
+        manifest = show_path(self.files.manifest.name)
+        return f"{manifest} names a folder of logs that is neither beside the rows nor made by a gym"
 
     def _marks(self) -> list[str]:
         """Return the rollouts that `<stem>_looks_fine.json` marks, which the page saves."""
-        marks = _content_of(self.files.looks_fine)
-        return [str(mark) for mark in marks] if isinstance(marks, list) else []
+        marks = read_companion(self.files.looks_fine, self.homes).content
+        return [mark for mark in marks if isinstance(mark, str)] if isinstance(marks, list) else []
 
     def _described_files(self) -> Iterator[dict[str, Any]]:
         files = self.files
@@ -137,7 +185,7 @@ class Run:
             if status is not None:
                 yield {
                     "role": role,
-                    "name": path.name,
+                    "name": show_path(path.name),
                     "bytes": status.st_size,
                     "authoritative": is_authoritative,
                 }
@@ -148,18 +196,32 @@ def find_runs(places: Sequence[Path]) -> list[Run]:
 
     Raises `ConfigError` for a place without a run.
     """
-    found: dict[Path, tuple[str, RunFiles]] = {}
+    found: dict[Path, tuple[str, RunFiles, tuple[Path, ...]]] = {}
     for place in places:
         runs = list(_runs_below(place)) if place.is_dir() else _run_at(place)
+        homes = _homes_of(place)
         if not runs:
             raise ConfigError(
                 f"there is no run at {place}",
                 code="no_run",
                 remedy="Name a file of scored rows, or a folder that holds such files.",
             )
-        found |= {files.rows.resolve(): (title, files) for title, files in runs}
+        found |= {_identify(files.rows, homes): (title, files, homes) for title, files in runs}
     newest = sorted(found.values(), key=lambda each: -_time_of(each[1]))[:_MOST_RUNS]
-    return [Run(f"r{number}", title, files) for number, (title, files) in enumerate(newest)]
+    return [
+        Run(f"r{number}", show_path(title), files, homes)
+        for number, (title, files, homes) in enumerate(newest)
+    ]
+
+
+def _homes_of(place: Path) -> tuple[Path, ...]:
+    """Return the folders of a place without links. A file that a person names may be a link to elsewhere."""
+    return (place.resolve(),) if place.is_dir() else (place.parent.resolve(), place.resolve().parent)
+
+
+def _identify(rows: Path, homes: Sequence[Path]) -> Path:
+    """Return the path of rows without links, so that no run is shown twice; with them if they are not followed."""
+    return rows.absolute() if find_fault(rows, homes) else rows.resolve()
 
 
 def _run_at(rows: Path) -> list[tuple[str, RunFiles]]:
@@ -167,23 +229,29 @@ def _run_at(rows: Path) -> list[tuple[str, RunFiles]]:
 
 
 def _runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:
+    """Yield the runs below a folder, with those whose rows cannot be read. Folders that are links are left out."""
+    homes = _homes_of(folder)
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "node_modules")))
-        for name in sorted(names):
+        # Of folders only those count that look like files of rows.
+        for name in sorted((*names, *folders)):
             ending = next((each for each in ENDINGS if name.endswith(each)), None)
             stem = name.removesuffix(ending or "")
             if ending is None or stem.endswith(_COMPANIONS):
                 continue
             files = RunFiles(Path(parent), stem, ending)
-            if files.manifest.exists() or _begins_with_a_rollout(files.rows):
+            if find_fault(files.rows, homes) or files.manifest.exists() or _begins_with_a_rollout(files.rows):
                 yield str((Path(parent) / stem).relative_to(folder)), files
 
 
 def _begins_with_a_rollout(path: Path) -> bool:
     if path.suffix != ".jsonl":
         return False
-    with path.open("rb") as file:
-        return b'"response"' in file.read(1 << 20)
+    try:
+        with path.open("rb") as file:
+            return b'"response"' in file.read(1 << 20)
+    except FileNotFoundError:  # removed in the meantime
+        return False
 
 
 def _time_of(files: RunFiles) -> float:
@@ -217,9 +285,9 @@ def _version_of(path: Path) -> tuple[Path, int, int]:
 
 
 @lru_cache(maxsize=16)
-def _metrics_in(path: Path, changed_ns: int, size: int) -> Any:
+def _metrics_in(path: Path, changed_ns: int, size: int, homes: tuple[Path, ...]) -> Any:
     """Return the metrics without those of each task: the page has them from the rows."""
-    content = _content_of(path)
+    content = read_companion(path, homes).content
     agents = content if isinstance(content, list) else []
     for agent in (each for each in agents if isinstance(each, dict)):
         agent.pop("group_level_metrics", None)
@@ -227,39 +295,6 @@ def _metrics_in(path: Path, changed_ns: int, size: int) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _nodes_in(path: Path, changed_ns: int, size: int) -> Mapping[str, Any] | None:
-    return read_nodes(path)
-
-
-@lru_cache(maxsize=_MOST_RUNS)
-def _figures_in(path: Path, changed_ns: int, size: int) -> dict[str, Any]:
-    content = _content_of(path)
-    entries = content if isinstance(content, list) else []
-    metrics = [entry.get("agent_metrics") for entry in entries if isinstance(entry, dict)]
-    return _figures_of([agent for agent in metrics if isinstance(agent, dict) and agent.keys() >= _NEEDED])
-
-
-def _figures_of(agents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the mean reward of all agents; with one agent, its interval and the pass@k of the largest k too."""
-    count = sum(agent["count/scored"] for agent in agents)
-    only = agents[0] if len(agents) == 1 else {}
-    interval = reward_interval(only)
-    passed = {k: percent / 100 for k, percent in reward_by_k(only, "pass").items()}
-    total = sum(agent["count/scored"] * agent["mean/reward"] for agent in agents)
-    return {
-        "mean": total / count if count else None,
-        "interval": [interval.low, interval.high] if interval else None,
-        "pass_at": max(passed.items(), default=None),
-    }
-
-
-def _object_in(path: Path) -> Mapping[str, Any] | None:
-    content = _content_of(path)
-    return content if isinstance(content, Mapping) else None
-
-
-def _content_of(path: Path) -> Any:
-    try:
-        return orjson.loads(path.read_bytes()) if holds_text(path) else None
-    except (OSError, orjson.JSONDecodeError):
-        return None
+def _nodes_in(path: Path, changed_ns: int, size: int, homes: tuple[Path, ...]) -> Mapping[str, Any] | None:
+    content: Mapping[str, Any] | None = read_object(path, homes).content
+    return content

@@ -15,13 +15,14 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.staticfiles import StaticFiles
 
 from nemo_gym.failures import GymError, InputError
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import parse_object
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.viewer.companions import show_path
 from nemo_gym.viewer.failure_logs import lines_around, log_of
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
@@ -34,6 +35,7 @@ _ANSWER_BYTES = 8 << 20
 """Bytes of blocks in one answer."""
 _FIRST_ANSWER_BYTES = 1 << 20
 """Bytes of blocks in the first answer, so that the page shows rows before it has all of them."""
+_MOST_BLOCKS = 1 << 31
 _MOST_CARDS = 100
 _CHECK_TIMEOUT_S = 3600.0
 _JSON = "application/json"
@@ -65,7 +67,11 @@ class Viewer:
                 (files.rows, files.index) if kind == "rows" else (files.failures, files.failures_index)
             )
             self._indexed[key] = FollowedRows(
-                path, index, self.pool, may_store=lambda: run.state() is not RunState.RUNNING
+                path,
+                index,
+                self.pool,
+                is_readable=lambda path: run.fault(path) is None,
+                may_store=lambda: run.state() is not RunState.RUNNING,
             )
         return self._indexed[key]
 
@@ -119,26 +125,30 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
         return _json({"nodes": await asyncio.to_thread(viewer.run(name).nodes)})
 
     @app.get("/api/runs/{name}/log")
-    async def log(name: str, file: str, at: float | None = None) -> Response:
+    async def log(
+        name: str, file: str, at: Annotated[float | None, Query(allow_inf_nan=False)] = None
+    ) -> Response:
         return _json(await asyncio.to_thread(_log_of_node, viewer.run(name), file, at))
 
     @app.get("/api/runs/{name}/flags")
     async def flags(name: str) -> Response:
-        report = await viewer.pool.run(check_health, viewer.run(name).files.rows, timeout_s=_CHECK_TIMEOUT_S)
-        rows = viewer.rows(name, "rows")
+        run, rows = viewer.run(name), viewer.rows(name, "rows")
+        if await rows.plain() is None:
+            return _json({"rows": 0, "flags": []})
+        report = await viewer.pool.run(check_health, run.files.rows, timeout_s=_CHECK_TIMEOUT_S)
         await rows.refresh(_CHECK_TIMEOUT_S)
         return _json({"rows": report.rows, "flags": flags_of(report, rows.places())})
 
     @app.get("/api/compare")
     async def compared(before: str, after: str) -> Response:
-        paths = [viewer.run(name).files.rows for name in (before, after)]
-        return _json(await asyncio.to_thread(lambda: compare(*paths).as_json()))
+        runs = [viewer.run(name) for name in (before, after)]
+        return _json(await asyncio.to_thread(_compare, *runs))
 
 
 def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs/{name}/blocks")
     async def blocks(
-        name: str, kind: Kind = "rows", first: Annotated[int, Query(alias="from", ge=0)] = 0
+        name: str, kind: Kind = "rows", first: Annotated[int, Query(alias="from", ge=0, le=_MOST_BLOCKS)] = 0
     ) -> Response:
         rows = viewer.rows(name, kind)
         await rows.refresh_soon()
@@ -159,11 +169,11 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
     async def cards(name: str, at: str, kind: Kind = "rows") -> Response:
         places = at.split(",")[:_MOST_CARDS]
         found = [await viewer.row(name, kind, place) for place in places]
-        return _json({"cards": [card_of(object_in(row) or {}) for row in found]})
+        return _json({"cards": [card_of(parse_object(row) or {}) for row in found]})
 
     @app.get("/api/runs/{name}/tokens/{place}")
     async def tokens(name: str, place: str) -> Response:
-        row = object_in(await viewer.row(name, "rows", place)) or {}
+        row = parse_object(await viewer.row(name, "rows", place)) or {}
         found = await asyncio.to_thread(viewer.tokens, name, row)
         if found is None:
             raise InputError("the row has no token record", code="no_tokens", status=404)
@@ -176,12 +186,22 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
 
+def _compare(before: Run, after: Run) -> dict[str, Any]:
+    """Return the comparison as JSON. Raises `InputError` for a run with a file that is not read."""
+    for run in (before, after):
+        files = run.files
+        for path in (files.rows, files.failures, files.materialized_inputs):
+            if (fault := run.fault(path)) is not None:
+                raise InputError(f"{show_path(path.name)} {fault}", code="unreadable_file")
+    return compare(before.files.rows, after.files.rows).as_json()
+
+
 def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:
     """Return the groups of failures as JSON, each with the log lines around its first failure."""
     with path.open("rb") as file:
 
         def log_around(start: int, length: int) -> list[dict[str, Any]]:
-            return log_of(object_in(os.pread(file.fileno(), length, start)) or {}, logs)
+            return log_of(parse_object(os.pread(file.fileno(), length, start)) or {}, logs)
 
         return [{**asdict(group), "log": log_around(*group.rows[0])} for group in group_file(path)]
 
@@ -190,7 +210,7 @@ def _log_of_node(run: Run, file: str, moment: float | None) -> dict[str, Any]:
     """Return lines of a log that the run's nodes name. Raises `InputError` (404)."""
     logs = run.logs()
     path = logs / file if logs is not None and file in logs_in(run.nodes()) else None
-    if path is None or not path.is_file():
+    if path is None or path.is_symlink() or not path.is_file():
         raise InputError(f"the run has no log {file!r} any more", code="no_log", status=404)
     return {"file": file, "lines": list(lines_around(path, moment))}
 
@@ -205,7 +225,7 @@ async def _search_lines(path: Path | None, text: str, pool: WorkerPool) -> Async
 
 def _place_in(text: str) -> tuple[int, int]:
     start, _, length = text.partition("-")
-    if not (start.isdecimal() and length.isdecimal() and len(text) < 40):
+    if not (text.isascii() and start.isdecimal() and length.isdecimal() and len(text) < 40):
         raise InputError(f"a place is `<start>-<length>`, not {text!r}", code="bad_place", status=400)
     return int(start), int(length)
 

@@ -115,17 +115,16 @@ def test_every_item_type_renders(tmp_path: Path, visit: Visit) -> None:
         assert "it is right" in visit.text(".reward")
 
 
-def test_markdown_is_text_without_links(tmp_path: Path, visit: Visit) -> None:
+def test_markdown_is_text_as_it_was_written(tmp_path: Path, visit: Visit) -> None:
     text = "# Title\n\n**bold** [docs](https://example.com/x) ![i](https://example.com/y.png)\n\n| a |\n|---|\n| 1 |"
     run = write_run(tmp_path / "out.jsonl", [row_of(0, 0, [message(text)])])
     with serving([run]) as address:
         visit.open(address, "#/r0/rollout/0/0")
-        visit.wait_for("Title", ".markdown")
-        assert visit.text(".markdown strong") == "bold"
-        assert "docs (https://example.com/x)" in visit.text(".markdown")
-        assert visit.page.locator(".markdown a, .markdown img").count() == 0
-        visit.press("m")
-        visit.wait_for("**bold**", ".transcript")
+        for _ in ("as sampled", "formatted"):
+            visit.wait_for("Title", ".voice-assistant")
+            assert visit.page.locator(".voice-assistant pre.exact").text_content() == text
+            assert visit.page.locator(".transcript a, .transcript img").count() == 0
+            visit.press("m")
 
 
 def test_the_panel_of_an_environment(tmp_path: Path, visit: Visit) -> None:

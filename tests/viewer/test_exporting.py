@@ -125,3 +125,15 @@ def test_only_pages_are_written() -> None:
     check_target(Path("run.html"))
     with pytest.raises(ConfigError, match="does not end in"):
         check_target(Path("rollouts.jsonl"))
+
+
+def test_lines_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    deep = '{"_ng_task_index":9,"x":' + "[" * 300 + "]" * 300 + "}\n"
+    half = '{"_ng_task_index":8,"_ng_rollout_index":0,"reward":1,"text":"\\ud800","response":{}}\n'
+    content = run.read_text(encoding="utf-8").removesuffix('{"torn')
+    run.write_text(content + deep + half, encoding="utf-8")
+    page = export_page(find_runs([run]), RowFilter(""))
+    assert page.note.startswith("4 of 4 rollouts")
+    assert page.note.endswith("2 unreadable lines are left out.")
+    assert half in answers_in(page).values()

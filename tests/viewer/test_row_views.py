@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rows.calls import calls_of
@@ -66,6 +67,14 @@ def test_a_card_has_the_task_and_the_last_message() -> None:
     assert card_of(ROW) == {"title": "First line of the task", "answer": "x"}
     assert card_of({}) == {"title": "", "answer": ""}
     assert card_of({"response": {"output": [{"type": "message", "content": "text"}]}})["answer"] == "text"
+
+
+@pytest.mark.parametrize("params", [None, 3, "text", [], [1], {"input": 3}, {"input": [3, {"content": 4}]}])
+@pytest.mark.parametrize(
+    "response", [None, 3, "text", {"output": 3}, {"output": [3]}, {"output": [{"type": "message"}]}]
+)
+def test_a_card_of_an_odd_row_is_empty(params: Any, response: Any) -> None:
+    assert card_of({"responses_create_params": params, "response": response}) == {"title": "", "answer": ""}
 
 
 def test_flags_lead_to_the_places_of_their_rows(tmp_path: Path) -> None:

@@ -114,6 +114,39 @@ async def test_a_place_outside_the_file_is_an_error(client: Browser, place: str)
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        *(f"blocks?from={number}" for number in ("99999999999999999999", "-1", "1e9", "x", "9" * 5000)),
+        *(f"log?file=a.log&at={number}" for number in ("nan", "inf", "1e999", "x")),
+        *(f"cards?at={place}" for place in ("9" * 30 + "-1", "0-" + "9" * 30, "0-1,x", "\u0663-1", "-", "")),
+        "cards?at=0-1&kind=other",
+        *("rows/" + "9" * 30 + "-1", "rows/0-99999999999999999999", "tokens/99999999999999999999-1"),
+    ],
+)
+async def test_numbers_out_of_bounds_are_refused(client: Browser, query: str) -> None:
+    run = (await ids(client))["after"]
+    answer = await client.get(f"/api/runs/{run}/{query}")
+    assert 400 <= answer.status < 500
+
+
+@pytest.mark.parametrize("line", [b"3", b"[]", b"null", b'"x"', b"{torn", b"[" * 100_000, b'{"response":7}'])
+async def test_odd_rows_have_cards_and_no_tokens(tmp_path: Path, line: bytes) -> None:
+    rows = tmp_path / "odd" / "out.jsonl"
+    write(rows, [row(0, 0, 1.0)])
+    start = rows.stat().st_size
+    with rows.open("ab") as file:
+        file.write(line + b"\n")
+    viewer = Viewer(find_runs([rows]))
+    async with browsing(make_app(viewer)) as client:
+        place = f"{start}-{len(line) + 1}"
+        assert (await places(client, "r0"))[1] == place
+        assert (await got(client, "/api/runs/r0/cards", at=place))["cards"] == [{"title": "", "answer": ""}]
+        assert (await client.get(f"/api/runs/r0/rows/{place}")).body == line + b"\n"
+        assert (await client.get(f"/api/runs/r0/tokens/{place}")).status == 404
+    await viewer.close()
+
+
+@pytest.mark.parametrize(
     ("text", "hits"), [("ANSWER", 6), ("question 1", 3), ('"näh', 2), ('"\nAND', 2), ("absent", 0), ("", 0)]
 )
 async def test_search_finds_rows_by_their_text(client: Browser, text: str, hits: int) -> None:

@@ -25,6 +25,14 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert re.findall(r'<(?:script|link)[^>]*(?:src|href)="(?!data:,")[^"]*"', page) == []
 
 
+def test_the_program_of_formulas_is_there_only_if_it_may_be_needed() -> None:
+    assert 'id="formulas"' not in single_file("", {})
+    page = single_file("", {}, has_formulas=True)
+    assert page.count('<script type="text/plain" id="formulas">') == 1
+    assert page.count("'sha256-") == 3
+    assert page.count("<script") == page.count("</script>")
+
+
 def test_a_base_is_allowed_only_if_it_is_given() -> None:
     assert "base-uri 'none'" in single_file("", {})
     page = single_file("", {}, base="about:srcdoc")

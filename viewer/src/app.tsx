@@ -15,7 +15,7 @@ import { RolloutPage } from "./pages/rollout.tsx";
 import { RolloutsPage } from "./pages/rollouts.tsx";
 import { RunsPage } from "./pages/runs.tsx";
 import { TaskPage } from "./pages/task.tsx";
-import { Badge, Empty } from "./parts/notices.tsx";
+import { Badge, Empty, Problems } from "./parts/notices.tsx";
 import { Stopped } from "./parts/stopped.tsx";
 import { keys, useKeys } from "./state/keys.ts";
 import { go, linkTo, route } from "./state/route.ts";
@@ -40,6 +40,7 @@ export function App(): VNode {
   const { path } = route.value;
   const isRun = path.length > 0 && path[0] !== "compare";
   const run = isRun ? runOf(path[0]) : null;
+  const detail = run?.detail.value;
   const [help, setHelp] = useState(false);
   useKeys(
     [
@@ -60,6 +61,7 @@ export function App(): VNode {
       <Head run={run} onHelp={() => setHelp(true)} />
       {embedded && <aside class="embedded-note">{embedded.note}</aside>}
       {run?.problem.value && <p class="notice error" role="alert">{run.problem.value}</p>}
+      {detail && <div class="run-problems"><Problems problems={detail.problems} /></div>}
       <main id="main" tabIndex={-1}>
         {run && path.length === 1 && <Stopped run={run} />}
         <Page run={run} />

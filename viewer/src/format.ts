@@ -36,6 +36,7 @@ export function bytes(count: number): string {
 
 /** The time since a moment, given in seconds since 1970. */
 export function ago(moment: number): string {
+  if (Number.isNaN(moment)) return "–";
   const seconds = Math.max(0, Date.now() / 1000 - moment);
   if (seconds < 60) return "just now";
   const [count, unit] =

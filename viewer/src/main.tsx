@@ -1,6 +1,7 @@
 import { render } from "preact";
 
 import { App } from "./app.tsx";
+import "./state/copying.ts";
 import "./style/base.css";
 import "./style/parts.css";
 import "./style/rollout.css";

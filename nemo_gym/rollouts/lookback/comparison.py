@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from nemo_gym.failures import InputError
 from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_record
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rows.forms import AnyRow
@@ -182,9 +183,20 @@ def attempts_of(
 
 
 def task_digest(row: AnyRow, *, whole: bool = True) -> str:
-    """Return the digest of a task's content: its input and, if `whole`, its own fields. Sampling does not count."""
+    """Return the digest of a task's content: its input and, if `whole`, its own fields. Sampling does not count.
+
+    Raises `InputError` for a row of too many levels.
+    """
     content = {**(read_task_data(row) if whole else {}), "input": read_params(row).get("input")}
-    return hashlib.blake2b(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
+    try:
+        text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:  # orjson reads more levels than it writes
+        raise InputError(
+            f"a task row cannot be compared: {error}",
+            code="row_too_deep",
+            remedy="Remove the rows with more than 250 levels of JSON.",
+        ) from error
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 def _task_row(run: StoredRun, identity: RolloutId) -> AnyRow:

@@ -123,6 +123,10 @@ class RunFiles:
         """The rollouts that a person has looked at and found fine, as saved in the viewer."""
         return self._named("_looks_fine.json")
 
+    def for_viewer(self) -> tuple[Path, ...]:
+        """Return the files that only the viewer reads."""
+        return self.index, self.failures_index, self.token_texts, self.nodes, self.looks_fine
+
     def present(self) -> list[Path]:
         """Return the files that exist and are not empty."""
         return [path for path in self._main_files() if holds_text(path)]
@@ -189,8 +193,7 @@ class RunFiles:
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        for_viewer = {self.index, self.failures_index, self.token_texts, self.nodes, self.looks_fine}
-        paths = sorted(named | separate | for_viewer)
+        paths = sorted(named | separate | {*self.for_viewer()})
         return [each for path in paths for each in (journal_of(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:

@@ -29,7 +29,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 import orjson
 
-from nemo_gym.json_objects import finite_number, object_in
+from nemo_gym.json_objects import finite_number, parse_object
 from nemo_gym.metrics.records import read_measurements
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import read_attempt, read_repeat, read_task_index
@@ -187,7 +187,7 @@ def blocks_of(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS)
 
 
 def _entry_of_line(line: bytes) -> RowEntry:
-    row = object_in(line)
+    row = parse_object(line)
     return entry_of(row) if row is not None else _UNREADABLE
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import orjson
 import pytest
 
+from nemo_gym.failures import InputError
 from nemo_gym.rollouts.lookback.comparison import compare, interval_of, task_digest
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
@@ -97,3 +99,21 @@ def test_the_interval_covers_the_true_difference() -> None:
 def test_one_pair_has_no_interval() -> None:
     assert interval_of([0.5]) is None
     assert interval_of([]) is None
+
+
+@pytest.mark.parametrize("params", [3, "text", [1], True, 0.5])
+def test_runs_with_odd_requests_are_compared(tmp_path: Path, params: object) -> None:
+    path = tmp_path / "out.jsonl"
+    row = {"_ng_task_index": 0, "_ng_rollout_index": 0, "reward": 1.0, "responses_create_params": params}
+    path.write_bytes(orjson.dumps({**row, "response": {}}) + b"\n")
+    assert compare(path, path).difference == 0.0
+
+
+def test_a_row_of_too_many_levels_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    deep = "[" * 300 + "]" * 300
+    path.write_text(
+        f'{{"_ng_task_index":0,"_ng_rollout_index":0,"reward":1,"responses_create_params":{{"input":{deep}}}}}\n'
+    )
+    with pytest.raises(InputError, match="a task row cannot be compared"):
+        compare(path, path)

@@ -109,3 +109,31 @@ def test_an_index_of_other_rows_is_noticed() -> None:
     assert not describes(blocks, io.BytesIO(content.replace(b'"text":"3"', b'"text":"x"')))
     assert not describes(blocks, io.BytesIO(content[:-5]))
     assert not describes(blocks[1:], io.BytesIO(content))
+
+
+ODD = [None, "a", [1], {}, {"a": None}, True, 1.5, -1, 1e300, 2**63]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("_ng_task_index", "_ng_rollout_index", "_ng_attempt_index", "reward", "response", "agent_ref"),
+        *(
+            "_ng_outcome",
+            "_ng_timing",
+            "_ng_failed_at",
+            "reward_components",
+            "_ng_failure_class",
+            "_ng_end_reason",
+        ),
+    ],
+)
+def test_a_row_with_anything_in_a_field_has_columns(name: str, value: Any) -> None:
+    (block,) = blocks_of([orjson.dumps({name: value}) + b"\n"] * 2)
+    assert decode_block(block).rows == 2
+
+
+def test_a_row_with_half_a_character_has_its_columns() -> None:
+    (block,) = blocks_of([rb'{"_ng_task_index": 3, "text": "\ud800"}' + b"\n"])
+    assert list(decode_block(block).columns["task"]) == [3]

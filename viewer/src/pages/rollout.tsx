@@ -1,15 +1,17 @@
 /** One rollout: its transcript, the reasons for its reward, the raw row, tokens, times and JSON. */
 
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
 
 import type { FileKind, RowCells } from "../columns/engine.ts";
 import { bytes, number } from "../format.ts";
+import { CopyButton } from "../parts/copy_button.tsx";
+import { Exact } from "../parts/exact.tsx";
 import { JsonTree } from "../parts/json_tree.tsx";
 import { Lines } from "../parts/long_text.tsx";
 import { isNodeLost } from "../parts/node_events.ts";
 import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { Panel } from "../parts/panel.tsx";
+import { rowIn } from "../parts/items.ts";
 import { Transcript } from "../parts/transcript.tsx";
 import type { JsonObject } from "../source/answers.ts";
 import { useKeys } from "../state/keys.ts";
@@ -44,8 +46,12 @@ export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
   const version = run.version.value;
   const kind = parameters.get("kind");
   const attempt = parameters.get("attempt");
-  const { value: attempts, error } = useLoaded(() => run.columns.attempts(task, COLUMNS), [run, task, version]);
-  const row = attempts && chosenAttempt(attempts, rollout, kind as FileKind | null, attempt);
+  const at = parameters.get("at"); // of a row without a task
+  const { value: attempts, error } = useLoaded(
+    () => (at ? run.columns.rowsAt(kind === "failures" ? kind : "rows", [Number(at)], COLUMNS) : run.columns.attempts(task, COLUMNS)),
+    [run, task, version, at],
+  );
+  const row = attempts && (at ? attempts[0] : chosenAttempt(attempts, rollout, kind as FileKind | null, attempt));
   const place = row ? `${row.kind} ${row.start} ${row.length}` : "";
   const tab = (parameters.get("tab") ?? "chat") as Tab;
   const isTokens = tab === "tokens"; // they are read without the row, which may be as long
@@ -63,7 +69,7 @@ export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
   );
   if (error || unread) return <ErrorNotice error={(error ?? unread)!} />;
   if (!attempts || !version) return <Loading />;
-  if (!row) return <Empty>The run has no rollout {rollout} of task {task}.</Empty>;
+  if (!row) return <Empty>The run has no {at ? `row at byte ${at}` : `rollout ${rollout} of task ${task}`}.</Empty>;
   return (
     <>
       <Summary run={run} row={row} json={opened?.json ?? null} neighbours={neighbours} />
@@ -95,13 +101,7 @@ function chosenAttempt(
 
 async function openRow(run: Run, row: RowCells): Promise<Opened> {
   const text = await source.row(run.id, row);
-  let json: JsonObject | null = null;
-  try {
-    json = JSON.parse(text) as JsonObject;
-  } catch {
-    // The raw text is shown.
-  }
-  return { row, text, json };
+  return { row, text, json: rowIn(text) };
 }
 
 interface Neighbours {
@@ -115,7 +115,9 @@ function neighbourLinks(run: Run, attempts: RowCells[], row: RowCells | null | u
   return { previous: link(attempts[at - 1]), next: link(attempts[at + 1]) };
 }
 
-export function attemptLink(run: Run, { kind, cells }: RowCells): string {
+/** The page of a row. A row that cannot be read has no task: its place leads to it. */
+export function attemptLink(run: Run, { kind, cells, start }: RowCells): string {
+  if (cells.task === null) return linkTo([run.id, "rollout", "-", "-"], { at: String(start), kind: kind === "failures" ? kind : null });
   const which: Record<string, string> = kind === "failures" ? { kind, attempt: String(cells.attempt ?? 0) } : {};
   return linkTo([run.id, "rollout", Number(cells.task), Number(cells.rollout)], which);
 }
@@ -142,7 +144,11 @@ function Summary({ run, row, json, neighbours }: SummaryProps): VNode {
   return (
     <div class="bar summary">
       <h1>
-        <a href={linkTo([run.id, "task", Number(cells.task)])}>Task {cells.task}</a>, rollout {cells.rollout}
+        {cells.task === null ? (
+          `Row at byte ${row.start}`
+        ) : (
+          <><a href={linkTo([run.id, "task", Number(cells.task)])}>Task {cells.task}</a>, rollout {cells.rollout}</>
+        )}
         {row.kind === "failures" && `, attempt ${cells.attempt ?? 0}`}
       </h1>
       <Badge>{String(cells.outcome ?? "none")}</Badge>
@@ -183,17 +189,15 @@ function TabContent({ tab, opened }: { tab: Tab; opened: Opened }): VNode {
 }
 
 function Raw({ text, isBroken }: { text: string; isBroken: boolean }): VNode {
-  const [isCopied, setCopied] = useState(false);
-  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true), () => setCopied(false));
   const line = text.replace(/\r?\n$/, "");
   return (
     <>
-      {isBroken && <p class="notice error" role="alert">The row is not JSON.</p>}
+      {isBroken && <p class="notice error" role="alert">The row cannot be read as a JSON object.</p>}
       <p class="muted">
         The row as it is in the file, {bytes(new TextEncoder().encode(text).length)}.{" "}
-        <button type="button" class="more" onClick={copy}>{isCopied ? "copied" : "copy"}</button>
+        <CopyButton text={text} />
       </p>
-      {line.length > WHOLE_ROW ? <Lines text={line} label="Raw row" /> : <pre class="text raw" id="raw-row">{line}</pre>}
+      {line.length > WHOLE_ROW ? <Lines text={line} label="Raw row" /> : <pre class="text raw exact" id="raw-row"><Exact text={line} /></pre>}
     </>
   );
 }

@@ -110,7 +110,7 @@ function columnOf(run: Run, name: string): Column {
   const known = Object.hasOwn(titles, name) ? titles[name] : { title: name, width: "110px", isRight: true };
   const cell = (row: RowCells) => {
     const value = row.cells[name];
-    if (name === "task") return <a href={attemptLink(run, row)} tabIndex={-1}>{value}</a>;
+    if (name === "task") return <a href={attemptLink(run, row)} tabIndex={-1}>{value ?? "–"}</a>;
     if (name === "outcome") return <Badge>{String(value ?? "none")}</Badge>;
     if (name === "created_at" && typeof value === "number") return moment(value);
     return typeof value === "number" ? number(value) : (value ?? "–");
@@ -129,7 +129,7 @@ function CardCell({ card, excerpt }: { card: Card | undefined; excerpt: string |
 }
 
 function openTask(run: Run, row: RowCells | null): void {
-  if (row) go(linkTo([run.id, "task", Number(row.cells.task)]));
+  if (row && row.cells.task !== null) go(linkTo([run.id, "task", Number(row.cells.task)]));
 }
 
 interface Rows {

@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { ago, number, percent, plural, score, whole } from "../format.ts";
-import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
+import { Badge, Empty, ErrorNotice, Loading, Problems } from "../parts/notices.tsx";
 import type { RunEntry } from "../source/answers.ts";
 import { useKeys } from "../state/keys.ts";
 import { useLoaded } from "../state/load.ts";
@@ -74,13 +74,13 @@ export function RunsPage(): VNode {
                     aria-label={`Choose ${run.title} for a comparison`}
                   />
                 </td>
-                <td><a href={linkTo([run.id])}>{run.title}</a></td>
+                <td><a href={linkTo([run.id])}>{run.title}</a><Problems problems={run.problems} /></td>
                 <td><Badge>{run.state === "stopped" ? "stopped, resumable" : run.state}</Badge></td>
                 <td class="right">{number(run.rows)}{run.planned !== null && <span class="muted"> of {whole(run.planned)}</span>}</td>
                 <td class="right">{number(run.failures)}</td>
                 <td class="right">{score(run.mean)}{run.interval && <span class="muted"> [{score(run.interval[0])}, {score(run.interval[1])}]</span>}</td>
                 <td class="right">{run.pass_at ? <>{percent(run.pass_at[1])} <span class="muted">@{run.pass_at[0]}</span></> : "–"}</td>
-                <td>{run.started_at === null ? "–" : ago(Date.parse(run.started_at) / 1000)}</td>
+                <td>{ago(Date.parse(run.started_at ?? "") / 1000)}</td>
                 <td>{run.updated_at === null ? "–" : ago(run.updated_at)}</td>
                 <td class="muted path">{run.path}</td>
               </tr>

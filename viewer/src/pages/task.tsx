@@ -6,12 +6,13 @@ import { useMemo, useState } from "preact/hooks";
 import type { RowCells } from "../columns/engine.ts";
 import { number, plural, whole } from "../format.ts";
 import { commonLength, itemKey, plainText, tokenDivergence } from "../parts/divergence.ts";
+import { boundaryAt, Exact } from "../parts/exact.tsx";
+import { FormattedSwitch } from "../parts/formatted_switch.tsx";
 import { ItemView } from "../parts/item.tsx";
-import { itemsOf, type Item } from "../parts/items.ts";
+import { itemsOf, rawItemsOf, rowIn, type Item } from "../parts/items.ts";
 import { Lazy } from "../parts/lazy.tsx";
 import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { shownText } from "../parts/token_lines.ts";
-import type { Json, JsonObject } from "../source/answers.ts";
 import { useKeys } from "../state/keys.ts";
 import { useLoaded } from "../state/load.ts";
 import { go, linkTo } from "../state/route.ts";
@@ -57,6 +58,7 @@ export function TaskPage({ run, task }: { run: Run; task: number }): VNode {
           {plural(rows.length, "attempt")}, {whole(scores.length)} scored, mean reward {number(scores.length ? scores.reduce((sum, one) => sum + one, 0) / scores.length : null)}
         </span>
         <span class="gap" />
+        <FormattedSwitch />
         {rows.length > most && (
           <button type="button" onClick={() => setMost(most + STEP)}>
             Show more of {whole(rows.length)}
@@ -69,27 +71,15 @@ export function TaskPage({ run, task }: { run: Run; task: number }): VNode {
 }
 
 async function readAttempt(run: Run, row: RowCells): Promise<Attempt> {
-  let json: JsonObject = {};
-  try {
-    json = JSON.parse(await source.row(run.id, row)) as JsonObject;
-  } catch {
-    // A row that is not JSON has no items. Its own page shows the text.
-  }
-  return { row, items: itemsOf(json), keys: rawItems(json).map(itemKey) };
-}
-
-function rawItems(row: JsonObject): Json[] {
-  const request = (row.responses_create_params ?? {}) as JsonObject;
-  const response = (row.response ?? {}) as JsonObject;
-  const input = typeof request.input === "string" ? [request.input] : request.input;
-  return [input, response.output].flatMap((list) => (Array.isArray(list) ? list : []));
+  const json = rowIn(await source.row(run.id, row)) ?? {}; // the page of an unreadable row shows its text
+  return { row, items: itemsOf(json), keys: rawItemsOf(json).map(itemKey) };
 }
 
 function SideBySide({ run, attempts, active }: { run: Run; attempts: Attempt[]; active: number }): VNode {
   const shared = useMemo(() => commonLength(attempts.map(({ keys }) => keys)), [attempts]);
   const isSame = attempts.every(({ keys }) => keys.length === shared);
   const firstTexts = attempts.map(({ items }) => plainText(items[shared]));
-  const same = commonLength(firstTexts);
+  const same = Math.min(...[commonLength(firstTexts)].flatMap((at) => firstTexts.map((text) => boundaryAt(text, at))));
   return (
     <>
       {shared > 0 && (
@@ -143,8 +133,8 @@ function FirstDifference({ text, same, isEnd }: { text: string; same: number; is
         ) : (
           <>
             {same > AROUND && "…"}
-            {text.slice(Math.max(0, same - AROUND), same)}
-            <mark>{text.slice(same, same + AROUND) || "∅"}</mark>
+            <Exact text={text.slice(boundaryAt(text, Math.max(0, same - AROUND)), same)} />
+            <mark>{text.length > same ? <Exact text={text.slice(same, boundaryAt(text, same + AROUND))} /> : "∅"}</mark>
           </>
         )}
       </code>

@@ -4,6 +4,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 
 import { bytes } from "../format.ts";
+import { CopyButton } from "./copy_button.tsx";
 import type { Item, Piece } from "./items.ts";
 import { JsonTree } from "./json_tree.tsx";
 import { LongText } from "./long_text.tsx";
@@ -15,12 +16,11 @@ interface Props {
   item: Item;
   /** True or false for all items; null for the usual state of each. */
   unfolded?: boolean | null;
-  isPlain?: boolean;
 }
 
 const KNOWN_VOICES = new Set(["user", "assistant", "system", "developer", "reasoning", "call", "output"]);
 
-export function ItemView({ item, unfolded = null, isPlain = false }: Props): VNode {
+export function ItemView({ item, unfolded = null }: Props): VNode {
   const { voice, title, line, size, isFolded } = item;
   const tone = `item voice-${KNOWN_VOICES.has(voice) ? voice : "other"}`;
   const [isOpen, setOpen] = useState(unfolded ?? (!isFolded || (size < SHORT && voice !== "reasoning")));
@@ -29,7 +29,7 @@ export function ItemView({ item, unfolded = null, isPlain = false }: Props): VNo
     return (
       <section class={tone}>
         <header>{label}</header>
-        <Pieces item={item} isPlain={isPlain} />
+        <Pieces item={item} />
       </section>
     );
   }
@@ -40,27 +40,25 @@ export function ItemView({ item, unfolded = null, isPlain = false }: Props): VNo
         {!isOpen && <span class="line">{line}</span>}
         {size > SHORT && <span class="size">{bytes(size)}</span>}
       </summary>
-      {isOpen && <Pieces item={item} isPlain={isPlain} />}
+      {isOpen && <Pieces item={item} />}
     </details>
   );
 }
 
-function Pieces({ item, isPlain }: { item: Item; isPlain: boolean }): VNode {
+function Pieces({ item }: { item: Item }): VNode {
   if (!item.pieces.length) return <p class="muted">(empty)</p>;
-  return <>{item.pieces.map((piece, at) => <PieceView key={at} piece={piece} isPlain={isPlain} />)}</>;
+  return <>{item.pieces.map((piece, at) => <PieceView key={at} piece={piece} />)}</>;
 }
 
-function PieceView({ piece, isPlain }: { piece: Piece; isPlain: boolean }): VNode {
+function PieceView({ piece }: { piece: Piece }): VNode {
   if (piece.kind === "image") return <img src={piece.url} alt="Image of the item" />;
-  const title = "title" in piece && piece.title ? <p class="piece-title">{piece.title}</p> : null;
+  const title = piece.title ? <p class="piece-title">{piece.title}</p> : null;
+  if (piece.kind === "json") return <>{title}<JsonTree value={piece.value} open={3} /></>;
   return (
-    <>
+    <div class="piece">
       {title}
-      {piece.kind === "json" ? (
-        <JsonTree value={piece.value} open={3} />
-      ) : (
-        <LongText text={piece.text} markdown={piece.kind === "markdown" && !isPlain} />
-      )}
-    </>
+      {piece.text && <CopyButton text={piece.text} />}
+      <LongText text={piece.text} />
+    </div>
   );
 }

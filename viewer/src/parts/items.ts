@@ -4,9 +4,7 @@ import { firstLine } from "../format.ts";
 import type { Json, JsonObject } from "../source/answers.ts";
 
 export type Piece =
-  | { kind: "markdown"; text: string }
   | { kind: "text"; text: string; title?: string }
-  | { kind: "code"; text: string; title?: string }
   | { kind: "image"; url: string }
   | { kind: "json"; value: Json; title?: string };
 
@@ -31,22 +29,45 @@ function textOf(value: Json | undefined): string {
   return typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value, null, 2);
 }
 
-/** JSON text, indented if it is JSON. */
-function indented(text: string): string {
-  if (text.length > 1e6) return text;
+/** Deeper rows are shown as text: the page's own functions would end at their depth. */
+const DEEPEST = 500;
+
+/** The row that a text is; null for other JSON, for what is not JSON, and for very deep JSON. */
+export function rowIn(text: string): JsonObject | null {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    const value = JSON.parse(text) as Json;
+    return isObject(value) && !isDeep(value) ? value : null;
   } catch {
-    return text;
+    return null;
   }
 }
 
+function isDeep(value: Json): boolean {
+  let level = [value];
+  for (let depth = 0; depth < DEEPEST && level.length; depth++) {
+    const next: Json[] = [];
+    for (const one of level) {
+      for (const part of Object.values(one ?? {})) if (typeof part === "object" && part !== null) next.push(part);
+    }
+    level = next;
+  }
+  return level.length > 0;
+}
+
 export function itemsOf(row: JsonObject): Item[] {
+  return rawItemsOf(row).map(itemOf);
+}
+
+/** The items of a row's input and output, in order, as they are in the row. */
+export function rawItemsOf(row: JsonObject): Json[] {
   const request = isObject(row.responses_create_params) ? row.responses_create_params : {};
   const response = isObject(row.response) ? row.response : {};
-  const input = typeof request.input === "string" ? [{ role: "user", content: request.input }] : request.input;
-  const lists = [input, response.output].map((list) => (Array.isArray(list) ? list : []));
-  return lists.flat().map(itemOf);
+  const input = typeof request.input === "string" ? { role: "user", content: request.input } : request.input;
+  return [input, response.output].flatMap((found) => (Array.isArray(found) ? found : isNothing(found) ? [] : [found]));
+}
+
+function isNothing(value: Json | undefined): boolean {
+  return value === undefined || value === null;
 }
 
 export function itemOf(value: Json): Item {
@@ -56,15 +77,19 @@ export function itemOf(value: Json): Item {
   return reader(value, type);
 }
 
+/** Fields of a message in which other gyms keep more of what was sampled. */
+const FURTHER = ["reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"];
+
 type Reader = (value: JsonObject, type: string) => Item;
 
 const READERS: Record<string, Reader> = {
   message: (value, type) => {
     const role = textOf(value.role) || "message";
-    return described(type, role, role, piecesOf(value.content, role === "assistant"), false);
+    const further = FURTHER.filter((name) => !isNothing(value[name])).map((name) => pieceOf(value[name], name));
+    return described(type, role, role, [...piecesOf(value.content), ...further], false);
   },
   reasoning: (value, type) => {
-    const pieces = [...piecesOf(value.summary, true), ...piecesOf(value.content, true)];
+    const pieces = [...piecesOf(value.summary), ...piecesOf(value.content)];
     if (value.encrypted_content) pieces.push({ kind: "text", text: `${textOf(value.encrypted_content).length} characters of encrypted reasoning` });
     return described(type, "reasoning", "reasoning", pieces, true);
   },
@@ -76,7 +101,7 @@ const READERS: Record<string, Reader> = {
   local_shell_call_output: outputItem,
   computer_call_output: outputItem,
   code_interpreter_call: (value, type) => {
-    const pieces: Piece[] = [{ kind: "code", text: textOf(value.code) }];
+    const pieces: Piece[] = [{ kind: "text", text: textOf(value.code) }];
     if (value.outputs) pieces.push({ kind: "json", value: value.outputs, title: "outputs" });
     return described(type, "call", "code interpreter", pieces, true);
   },
@@ -89,17 +114,15 @@ const READERS: Record<string, Reader> = {
 
 function callItem(value: JsonObject, type: string): Item {
   const name = textOf(value.name) || "tool";
-  const pieces: Piece[] = [{ kind: "code", text: indented(textOf(value.arguments ?? value.input)) }];
-  if (value.output !== undefined && value.output !== null) pieces.push({ kind: "text", text: textOf(value.output), title: "output" });
+  const pieces: Piece[] = [pieceOf(value.arguments ?? value.input ?? "")];
+  if (!isNothing(value.output)) pieces.push(pieceOf(value.output, "output"));
   if (value.error) pieces.push({ kind: "json", value: value.error, title: "error" });
   const title = type === "mcp_call" && value.server_label ? `${textOf(value.server_label)} / ${name}` : name;
   return described(type, "call", title, pieces, true);
 }
 
 function outputItem(value: JsonObject, type: string): Item {
-  const output = value.output;
-  const pieces = typeof output === "string" ? [{ kind: "code" as const, text: indented(output) }] : piecesOf(output, false);
-  return described(type, "output", "output", pieces, true);
+  return described(type, "output", "output", piecesOf(value.output), true);
 }
 
 function otherItem(value: JsonObject, type: string): Item {
@@ -107,19 +130,20 @@ function otherItem(value: JsonObject, type: string): Item {
 }
 
 /** The pieces of a content: text, or a list of parts. */
-function piecesOf(content: Json | undefined, isMarkdown: boolean): Piece[] {
+function piecesOf(content: Json | undefined): Piece[] {
   if (content === undefined || content === null) return [];
-  const written = (text: string): Piece => (isMarkdown ? { kind: "markdown", text } : { kind: "text", text });
-  if (typeof content === "string") return [written(content)];
-  if (!Array.isArray(content)) return isObject(content) ? [partOf(content, written)] : [{ kind: "json", value: content }];
-  return content.map((part) => (isObject(part) ? partOf(part, written) : { kind: "text", text: textOf(part) }));
+  return (Array.isArray(content) ? content : [content]).map((part) => (isObject(part) ? partOf(part) : pieceOf(part)));
 }
 
-const TEXTS = new Set(["input_text", "output_text", "text", "summary_text", "reasoning_text"]);
+function pieceOf(value: Json, title?: string): Piece {
+  return typeof value === "string" ? { kind: "text", text: value, title } : { kind: "json", value, title };
+}
 
-function partOf(part: JsonObject, written: (text: string) => Piece): Piece {
-  if (TEXTS.has(String(part.type)) && typeof part.text === "string") return written(part.text);
-  if (part.type === "refusal") return { kind: "text", text: textOf(part.refusal), title: "refusal" };
+const TEXTS = new Set<Json>(["input_text", "output_text", "text", "summary_text", "reasoning_text"]);
+
+function partOf(part: JsonObject): Piece {
+  if (TEXTS.has(part.type) && typeof part.text === "string") return { kind: "text", text: part.text };
+  if (part.type === "refusal" && !isNothing(part.refusal)) return pieceOf(part.refusal, "refusal");
   if (part.type === "input_image" || part.type === "image_url" || part.type === "computer_screenshot") {
     const url = isObject(part.image_url) ? part.image_url.url : part.image_url;
     if (typeof url === "string") return imagePiece(url);

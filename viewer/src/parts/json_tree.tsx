@@ -4,6 +4,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 
 import type { Json } from "../source/answers.ts";
+import { Exact } from "./exact.tsx";
 import { LongText } from "./long_text.tsx";
 
 const STEP = 100;
@@ -18,7 +19,7 @@ export function JsonTree({ value, open = 1 }: { value: Json; open?: number }): V
 }
 
 function Node({ name, value, open }: { name?: string; value: Json; open: number }): VNode {
-  const label = name === undefined ? null : <span class="key">{name}: </span>;
+  const label = name === undefined ? null : <span class="key"><Exact text={name} />: </span>;
   if (value === null || typeof value !== "object") {
     return (
       <div class="leaf">
@@ -32,7 +33,7 @@ function Node({ name, value, open }: { name?: string; value: Json; open: number 
 
 function Leaf({ value }: { value: null | boolean | number | string }): VNode {
   if (typeof value !== "string") return <span class="literal">{String(value)}</span>;
-  if (value.length <= SHORT && !value.includes("\n")) return <span class="string">{JSON.stringify(value)}</span>;
+  if (value.length <= SHORT && !value.includes("\n")) return <span class="string"><Exact text={JSON.stringify(value)} /></span>;
   return <LongText text={value} />;
 }
 

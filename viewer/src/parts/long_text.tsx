@@ -4,7 +4,9 @@ import type { VNode } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 
 import { bytes } from "../format.ts";
-import { Markdown } from "./markdown.tsx";
+import { formatted } from "../state/formatted.ts";
+import { boundaryAt, Exact } from "./exact.tsx";
+import { Formatted } from "./formatted.tsx";
 import { px, useWindow } from "./window.ts";
 
 const SHOWN = 6000;
@@ -13,13 +15,13 @@ const WHOLE = 200_000;
 const LINE_HEIGHT = 18;
 const LINE_CHARS = 160;
 
-export function LongText({ text, markdown = false }: { text: string; markdown?: boolean }): VNode {
+export function LongText({ text }: { text: string }): VNode {
   const [all, setAll] = useState(false);
   if (all && text.length > WHOLE) return <Lines text={text} label="Text" />;
-  const shown = all || text.length <= SHOWN * 1.2 ? text : text.slice(0, SHOWN);
+  const shown = all || text.length <= SHOWN * 1.2 ? text : text.slice(0, boundaryAt(text, SHOWN));
   return (
     <>
-      {markdown ? <Markdown text={shown} /> : <pre class="text">{shown}</pre>}
+      <pre class="text exact">{formatted.value ? <Formatted text={shown} /> : <Exact text={shown} />}</pre>
       {shown.length < text.length && (
         <button type="button" class="more" onClick={() => setAll(true)}>
           show all ({bytes(text.length)})
@@ -39,7 +41,7 @@ export function Lines({ text, label }: { text: string; label: string }): VNode {
     const content = text.slice(starts[line], starts[line + 1] ?? text.length).replace(/\n$/, "");
     lines.push(
       <div key={line} class="line" style={{ top: px(topOf(line)) }}>
-        {content}
+        <Exact text={content} />
       </div>,
     );
   }
@@ -61,8 +63,7 @@ export function lineStarts(text: string): number[] {
     const found = text.indexOf("\n", at);
     const end = found < 0 ? text.length : found + 1;
     for (at += LINE_CHARS; at < end; at += LINE_CHARS) {
-      const code = text.charCodeAt(at);
-      if (code >= 0xdc00 && code < 0xe000) at -= 1; // the second half of a character
+      at = boundaryAt(text, at);
       starts.push(at);
     }
     at = end;

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, VNode } from "preact";
 
+import { Exact } from "./exact.tsx";
 import { SourceError } from "../source/source.ts";
 
 export function ErrorNotice({ error }: { error: Error }): VNode {
@@ -10,6 +11,16 @@ export function ErrorNotice({ error }: { error: Error }): VNode {
       <p>{error.message}</p>
       {error instanceof SourceError && error.remedy && <p class="muted">{error.remedy}</p>}
     </div>
+  );
+}
+
+/** The damaged files of a run. */
+export function Problems({ problems }: { problems: string[] }): VNode | null {
+  if (!problems.length) return null;
+  return (
+    <ul class="notice error problems" aria-label="Problems of the run">
+      {problems.map((problem) => <li key={problem}><Exact text={problem} /></li>)}
+    </ul>
   );
 }
 

@@ -1,5 +1,6 @@
 /** Tokens of a segment arranged in lines, and the texts that stand for them. */
 
+import { named } from "./exact.tsx";
 import { decodeBase64 } from "../source/embedded.ts";
 import type { TokenSegment, TokenSpan, TokenText } from "../source/answers.ts";
 
@@ -44,11 +45,11 @@ export function textAt({ ids, texts }: TokenSegment, at: number): TokenText {
   return texts?.[ids[at]] ?? null;
 }
 
-/** The text that is shown for a token. Line breaks, tabs and bytes that are no text are made visible. */
+/** The text that is shown for a token. Characters that cannot be seen and bytes that are no text are made visible. */
 export function shownText(text: TokenText, id: number): string {
   if (text === null) return `[${id}]`;
   if (typeof text !== "string") return [...decodeBase64(text.b64)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
-  return text.replaceAll("\r", "␍").replaceAll("\n", "↵").replaceAll("\t", "⇥");
+  return named(text).replaceAll("\n", "↵").replaceAll("\t", "⇥");
 }
 
 export type Shade = "logprob" | "mask" | "policy" | "grammar";

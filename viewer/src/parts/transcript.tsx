@@ -5,8 +5,9 @@ import { useMemo, useState } from "preact/hooks";
 
 import { plural } from "../format.ts";
 import type { Json, JsonObject } from "../source/answers.ts";
+import { FormattedSwitch } from "./formatted_switch.tsx";
 import { ItemView } from "./item.tsx";
-import { itemsOf, type Item } from "./items.ts";
+import { isObject, itemsOf, type Item } from "./items.ts";
 import { JsonTree } from "./json_tree.tsx";
 import { Lazy } from "./lazy.tsx";
 import { LongText } from "./long_text.tsx";
@@ -19,21 +20,18 @@ const FOLDED = 34;
 export function Transcript({ row }: { row: JsonObject }): VNode {
   const items = useMemo(() => itemsOf(row), [row]);
   const [unfolded, setUnfolded] = useState<boolean | null>(null);
-  const [isPlain, setPlain] = useState(false);
   useKeys(
-    [
-      { key: "e", help: "Unfold or fold all items", act: () => setUnfolded((current) => current !== true) },
-      { key: "m", help: "Markdown or plain text", act: () => setPlain((current) => !current) },
-    ],
+    [{ key: "e", help: "Unfold or fold all items", act: () => setUnfolded((current) => current !== true) }],
     [],
   );
   return (
     <div class="transcript">
+      <p class="choices"><FormattedSwitch /></p>
       <Request row={row} />
       {!items.length && <Empty>The rollout has no items.</Empty>}
       {items.map((item, at) => (
-        <Lazy key={`${at} ${unfolded} ${isPlain}`} height={estimate(item)} now={at < FIRST}>
-          {() => <ItemView item={item} unfolded={unfolded} isPlain={isPlain} />}
+        <Lazy key={`${at} ${unfolded}`} height={estimate(item)} now={at < FIRST}>
+          {() => <ItemView item={item} unfolded={unfolded} />}
         </Lazy>
       ))}
     </div>
@@ -46,9 +44,12 @@ function estimate(item: Item): number {
 }
 
 function Request({ row }: { row: JsonObject }): VNode {
-  const request = (row.responses_create_params ?? {}) as JsonObject;
-  const { input: _input, instructions, tools, ...settings } = request;
-  const tool = (tools ?? []) as Json[];
+  const request = isObject(row.responses_create_params) ? row.responses_create_params : {};
+  const { input: _input, instructions, tools, ...others } = request;
+  const tool = Array.isArray(tools) ? tools : [];
+  const settings: JsonObject = { ...others };
+  if (instructions && typeof instructions !== "string") settings.instructions = instructions;
+  if (tools && !Array.isArray(tools)) settings.tools = tools;
   return (
     <>
       {typeof instructions === "string" && instructions && (
@@ -57,7 +58,7 @@ function Request({ row }: { row: JsonObject }): VNode {
           <LongText text={instructions} />
         </section>
       )}
-      {Array.isArray(tool) && tool.length > 0 && (
+      {tool.length > 0 && (
         <details class="item folded">
           <summary>{plural(tool.length, "tool")}: <span class="muted">{tool.map(nameOf).join(", ").slice(0, 200)}</span></summary>
           <JsonTree value={tool} open={1} />
@@ -74,6 +75,6 @@ function Request({ row }: { row: JsonObject }): VNode {
 }
 
 function nameOf(tool: Json): string {
-  const { name, type } = (tool ?? {}) as JsonObject;
+  const { name, type } = isObject(tool) ? tool : {};
   return String(name ?? type ?? "tool");
 }

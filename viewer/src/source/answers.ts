@@ -9,7 +9,9 @@ export interface RunEntry {
   id: string;
   title: string;
   path: string;
-  state: "running" | "stopped" | "complete" | "partial" | "unknown";
+  state: "running" | "stopped" | "complete" | "partial" | "unknown" | "unreadable";
+  /** The files of the run that are damaged or not read, each with the reason. */
+  problems: string[];
   /** The counts of the run's manifest; null without one. */
   rows: number | null;
   failures: number | null;
