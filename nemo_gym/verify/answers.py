@@ -7,6 +7,9 @@ most explicit to the least explicit:
     boxed   \boxed{X} or \fbox{X}
     tag     <answer>X</answer>
     line    "#### X", "A: X", "Answer: X", "The answer is X"
+
+An answer may have several marks: "Answer: $\boxed{X}$" is X. A box that the words before it deny ("not \boxed{X}")
+states nothing, and boxes that "or" or a comma joins are one answer, so that no text names all answers and wins.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from nemo_gym.responses.wire import read_field, text_of_content
@@ -77,30 +81,80 @@ MAX_SEARCHED_CHARS = 50_000
 
 
 def final_answer(text: str, forms: Sequence[AnswerForm] = tuple(AnswerForm)) -> FinalAnswer | None:
-    """Return the final answer in the first of `forms` that occurs at the end of `text`; None when there is none."""
+    """Return the final answer in the first of `forms` that occurs at the end of `text`; None when there is none.
+
+    With `AnswerForm.LINE`, a line like "The answer to this must be X" counts if no form occurs.
+    """
     text = text[-MAX_SEARCHED_CHARS:]
     for form in forms:
         answer = _EXTRACTORS[form](text)
         if answer:
-            return FinalAnswer(answer, form)
-    return None
+            return FinalAnswer(read_inner_answer(answer), form)
+    answer = last_answer_line(text, WEAK_ANSWER_MARKS) if AnswerForm.LINE in forms else None
+    return FinalAnswer(answer, AnswerForm.LINE) if answer else None
 
 
 _BRACES = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\.|[{}]", re.DOTALL)
 
 
+class _Box(NamedTuple):
+    start: int
+    """The place of the mark, before the content."""
+    content_start: int
+    end: int
+
+
 def last_boxed(text: str) -> str | None:
-    r"""Return the content of the last complete `\boxed{…}`, of nested boxes the innermost. Runs in linear time."""
-    open_braces: list[tuple[int, bool]] = []
-    last_start, last_content = -1, None
+    r"""Return the content of the last complete `\boxed{…}`, of nested boxes the innermost. Runs in linear time.
+
+    Boxes after a denial do not count. Boxes joined by "or", "and" or a comma are one: "\boxed{1} or \boxed{2}" is
+    "1 or 2".
+    """
+    boxes = [box for box in _innermost(_find_boxes(text)) if not _is_denied(text, box)]
+    if not boxes:
+        return None
+    content = text[boxes[-1].content_start : boxes[-1].end].strip()
+    for before, after in pairwise(reversed(boxes)):
+        joint = _JOINT.fullmatch(text, after.end + 1, before.start) if before.start - after.end < 40 else None
+        if joint is None:
+            break
+        other = text[after.content_start : after.end].strip()
+        content = content if other == content else f"{other} {joint[1]} {content}"
+    return content
+
+
+_JOINT = re.compile(r"[\s$*_\\()\]\[]*(or|and|,|;|/|&)(?:\s*(?:or|and|else|maybe|perhaps))*[\s$*_\\()\]\[]*")
+_DENIAL_BEFORE = re.compile(
+    r"(?:\b(?:not|never|cannot|nor|neither|rather\s+than|instead\s+of)|n['’]t)"
+    r"(?:\s+(?:be|equal(?:\s+to)?|a|an|the))*[\s$*_:\\(\[{\"']*$",
+    re.IGNORECASE,
+)
+_LONGEST_DENIAL = 40
+
+
+def _is_denied(text: str, box: _Box) -> bool:
+    return _DENIAL_BEFORE.search(text[max(0, box.start - _LONGEST_DENIAL) : box.start]) is not None
+
+
+def _find_boxes(text: str) -> list[_Box]:
+    """Return the complete boxes in the order of their starts."""
+    open_braces: list[tuple[re.Match[str], bool]] = []
+    boxes: list[_Box] = []
     for token in _BRACES.finditer(text):
         if token["box"] or token[0] == "{":
-            open_braces.append((token.end(), token["box"] is not None))
+            open_braces.append((token, token["box"] is not None))
         elif token[0] == "}" and open_braces:
-            start, is_box = open_braces.pop()
-            if is_box and start > last_start:
-                last_start, last_content = start, text[start : token.start()].strip()
-    return last_content
+            opening, is_box = open_braces.pop()
+            if is_box:
+                boxes.append(_Box(opening.start(), opening.end(), token.start()))
+    return sorted(boxes)
+
+
+def _innermost(boxes: list[_Box]) -> list[_Box]:
+    """Return the boxes that hold no other one."""
+    return [
+        box for box, following in zip_longest(boxes, boxes[1:]) if not following or following.start > box.end
+    ]
 
 
 _ANSWER_TAG = re.compile(r"<(?P<close>/?)answer>", re.IGNORECASE)
@@ -117,13 +171,26 @@ def last_tagged(text: str) -> str | None:
     return last
 
 
-ANSWER_WORDS = re.compile(r"(?i:.*\banswer[*_]*\s*(?:is(?![\w'’])\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)")
+_VERDICT = r"(?:correct|right|wrong|incorrect|clear|obvious|unique|below|above|as follows)\b"
+"""Words that say something about an answer, after "the answer is"."""
+ANSWER_WORDS = re.compile(
+    rf"(?i:.*\banswer[*_]*\s*(?:is(?![\w'’])(?!\s*{_VERDICT})\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)"
+)
 """Matches a line like "Answer: X" or "... the answer is X"."""
 ANSWER_MARKS = (
     re.compile(r"####(?=\D*\d)\s*(?P<answer>.*)"),
     re.compile(r"A:\s*(?P<answer>.*)"),
     ANSWER_WORDS,
 )
+WEAK_ANSWER_MARKS = (
+    re.compile(r"(?i:\W*(?:the\s+)?(?:(?:final|correct)\s+)?answer)\W*(?P<answer>)$"),
+    re.compile(
+        r"(?i:.*\banswer(?:\s+(?:to|of|for|in)\s[^.:：=]{1,80}?)?"
+        r"(?:\s+(?:(?:would|should|must|will|has\s+to)\s+be|is(?!['’])|equals|comes\s+(?:out\s+)?to)\b\s*[:：]?"
+        r"|['’]s\b|\s*(?:[:：→]|[-=]>|\s[-–—]\s)))\s*(?P<answer>.*)"
+    ),
+)
+"""Lines that may also be a heading or a remark, for a text that states its answer in no other way."""
 _EMPHASIS = re.compile(r"`|(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
 _FULL_STOP = re.compile(r"\.(?=\s|$)")
 _ABBREVIATION = re.compile(
@@ -136,31 +203,114 @@ _LONGEST_ANSWER = 2_000
 """A longer answer is not searched for the end of its first sentence."""
 
 
-def last_answer_line(text: str) -> str | None:
+def last_answer_line(text: str, marks: Sequence[re.Pattern[str]] = ANSWER_MARKS) -> str | None:
     """Return the tidied text after the last "####", "A:", "Answer:" or "The answer is"."""
-    answer = last_marked_line(text, ANSWER_MARKS)
+    answer = last_marked_line(text, marks)
     return tidy(answer) if answer else None
 
 
 def last_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> str | None:
     """Return the group `answer` of the last line that matches one of `marks`; the next line where it is empty.
 
-    Markdown emphasis is removed first.
+    Markdown emphasis is removed first. Of an answer with a box, the content of the box is returned.
     """
-    following = ""
-    for line in reversed(text.splitlines()):
-        plain = _EMPHASIS.sub("", line).strip()
+    lines = text.splitlines()
+    for index in reversed(range(len(lines))):
+        plain = _EMPHASIS.sub("", lines[index]).strip()
         for mark in marks:
             match = mark.match(plain)
             if match:
-                return match["answer"].strip() or following or None
-        following = plain or following
+                answer = _inside_braces(match["answer"])
+                answer = _whole_statement(answer, lines[index + 1 : index + 1 + _MOST_LINES])
+                return _read_box_in(answer) or answer or None
     return None
 
 
+_ALTERNATIVE_BEFORE = re.compile(r"(?:or|either|maybe|perhaps|possibly)[\s$*_\\(\[]*$", re.IGNORECASE)
+_ALTERNATIVE_AFTER = re.compile(r"[\s$*_\\)\],]*(?:or|vs|versus|otherwise|alternatively)\b", re.IGNORECASE)
+
+
+def _read_box_in(line: str) -> str | None:
+    """Return the content of the last box in an answer line; None when the line names an alternative to it."""
+    boxes = _find_boxes(line)
+    if len(boxes) == 1:
+        before, after = line[: boxes[0].start][-_LONGEST_DENIAL:], line[boxes[0].end + 1 :]
+        if _ALTERNATIVE_BEFORE.search(before) or _ALTERNATIVE_AFTER.match(after):
+            return None
+    return last_boxed(line)
+
+
+_MOST_LINES = 50
+"""Maximum number of lines that an answer takes after its mark."""
+_FENCE = re.compile(r"\s*(?:```\w*|~~~\w*|\$\$?|\\[\[\]()]|\\(?:begin|end)\{\w+\*?\}|[-*_=]{3,})\s*")
+_HEAD = re.compile(r"\A\s*(?:[-*+•]\s+(?!\d)|#{1,6}\s+)")
+
+
+def is_fence(line: str) -> bool:
+    """Return whether a line only begins or ends a block: of code, of a displayed formula, of a page."""
+    return _FENCE.fullmatch(line) is not None
+
+
+def _whole_statement(answer: str, following: Sequence[str]) -> str:
+    """Return an answer that starts on the line of its mark, or on a later one, up to the end of its fence or box."""
+    kept = [] if is_fence(answer) else [answer] if answer else []
+    is_fenced = not kept and bool(answer)
+    for line in following:
+        if kept and not is_fenced and not _is_open_box(kept):
+            break
+        if is_fence(line):
+            if kept:
+                break
+            is_fenced = True
+        elif line.strip():
+            kept.append(_HEAD.sub("", _EMPHASIS.sub("", line)).strip() if not kept else line)
+    return " ".join(kept).strip()
+
+
+def _is_open_box(lines: Sequence[str]) -> bool:
+    said = " ".join(lines)
+    return "\\boxed" in said and not _find_boxes(said)
+
+
 def tidy(answer: str) -> str:
-    """Remove quotes, math marks, and the end of the sentence (a full stop and the text after it) from an answer."""
-    return strip_math_marks(_first_sentence(answer.strip()).strip().strip("\"'“”"))
+    """Remove quotes, emphasis, math marks, and the end of the sentence (a full stop and the text after it)."""
+    sentence = _first_sentence(answer.strip()).strip().strip("\"'“”")
+    emphasized = _EMPHASIZED.fullmatch(sentence)
+    return strip_math_marks(emphasized["content"] if emphasized else sentence)
+
+
+_EMPHASIZED = re.compile(
+    r"(?:(?P<mark>[*_])(?=[^\s*_])|<(?P<tag>b|strong|i|em|u|code|mark)>)(?P<content>[^*<>]*)"
+    r"(?(mark)(?P=mark)|</(?P=tag)>)",
+    re.DOTALL,
+)
+_INNER_MARK = re.compile(
+    r"\s*(?:\\(?:text|textbf|mathrm|mbox)\s*\{\s*)?(?i:(?:the\s+)?(?:(?:final|correct)\s+)?answer\s*(?:is\s*[:：]?|[:：=]))"
+    r"\s*(?P<answer>.*)",
+    re.DOTALL,
+)
+
+
+def read_inner_answer(answer: str) -> str:
+    r"""Return the answer in an answer with a second mark: "Answer: 5" in a box, `\boxed{5}` in a tag."""
+    boxed = last_boxed(answer) if _ONE_BOX.fullmatch(answer) else None
+    if boxed:
+        return boxed
+    match = _INNER_MARK.match(answer)
+    return (_inside_braces(match["answer"]) if match else "") or answer
+
+
+def _inside_braces(text: str) -> str:
+    r"""Return a text up to the brace that closes one before it: "42" of "42}", which "\boxed{Answer: 42}" ends with."""
+    text, depth = text.lstrip("} "), 0
+    for token in _BRACES.finditer(text):
+        depth += (token[0][-1] == "{") - (token[0] == "}")
+        if depth < 0:
+            return text[: token.start()].strip()
+    return text.strip()
+
+
+_ONE_BOX = re.compile(r"[\s$*]*(?:\\[(\[])?\s*\\(?:boxed|fbox)\s*\{.*\}\s*(?:\\[)\]])?[\s$*.]*", re.DOTALL)
 
 
 def _first_sentence(text: str) -> str:
@@ -182,6 +332,20 @@ def _goes_on_as_name(rest: str) -> bool:
         if word.endswith(".") and len(word) > 2:
             return True
     return bool(rest.strip())
+
+
+_TEXT_COMMAND = (
+    r"\\(?:text(?:bf|it|rm|sf|tt|up|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)|boldsymbol|bm|mbox|hbox|emph|underline"
+    r"|operatorname)"
+)
+_TEXT_BLOCK = re.compile(rf"{_TEXT_COMMAND}\s*\{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}}")
+
+
+def unwrap_text(text: str) -> str:
+    r"""Remove `\text{…}`, `\mathbf{…}` and similar commands around words, also nested ones."""
+    for _ in range(2):
+        text = _TEXT_BLOCK.sub(r"\1", text)
+    return text
 
 
 _MATH_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))

@@ -22,11 +22,11 @@ from nemo_gym.verify.task_rows import invalid_row
 from resources_servers.mcqa.choices import (
     ANY_LETTER,
     ChoiceFormat,
-    Options,
     read_choice,
     read_options,
     stated_choice,
 )
+from resources_servers.mcqa.option_texts import Options
 
 
 class MCQAResourcesServerConfig(BaseResourcesServerConfig):

@@ -17,7 +17,18 @@ from nemo_gym.base_resources_server import (
 )
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics, highest_k_metrics
-from nemo_gym.verify.answers import final_text, last_boxed, last_tagged
+from nemo_gym.verify.answers import (
+    MAX_SEARCHED_CHARS,
+    AnswerForm,
+    final_answer,
+    final_text,
+    is_fence,
+    last_boxed,
+    last_tagged,
+    read_inner_answer,
+    strip_math_marks,
+    unwrap_text,
+)
 from resources_servers.reasoning_gym.scoring import LIBRARY, score_answer, task_of
 
 ANSWER_KEY = "extracted_answer"
@@ -83,11 +94,24 @@ class ReasoningGymResourcesServer(SimpleResourcesServer):
 
 
 def extract_answer(text: str) -> str | None:
-    r"""Return the last `<answer>…</answer>`, else the last `\boxed{…}`, else the whole text; None for an empty text."""
+    r"""Return the last `<answer>…</answer>`, else the last `\boxed{…}`, else that of the last line, else the text.
+
+    None for an empty text. Answers may have many lines, so an "Answer:" with text on later lines marks nothing.
+    """
     tagged = last_tagged(text)
     if tagged is not None:
-        return tagged
-    return last_boxed(text) or text.strip() or None
+        return read_inner_answer(tagged)
+    marked = read_inner_answer(last_boxed(text) or "") or _last_line_answer(text)
+    return unwrap_text(strip_math_marks(marked)) if marked else text.strip() or None
+
+
+def _last_line_answer(text: str) -> str | None:
+    """Return the answer on the last line of a text, or below a bare "Answer:" that ends it."""
+    lines = [line for line in text[-MAX_SEARCHED_CHARS:].splitlines() if line.strip() and not is_fence(line)]
+    forms = (AnswerForm.LINE,)
+    is_marked_above = len(lines) > 1 and final_answer(lines[-2], forms) is None
+    answer = final_answer("\n".join(lines[-2:] if is_marked_above else lines[-1:]), forms)
+    return answer.text if answer else None
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.metrics import key_metrics
 from nemo_gym.reward_profile import compute_pass_majority_metrics
 from nemo_gym.verify.answers import (
-    MAX_SEARCHED_CHARS,
+    AnswerForm,
+    final_answer,
     final_text,
-    last_answer_line,
-    last_boxed,
     strip_math_marks,
+    unwrap_text,
 )
 from nemo_gym.verify.matching import is_same_text
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
@@ -41,9 +41,15 @@ class ExtractionMode(StrEnum):
 
     BOXED = "boxed"
     FINAL_ANSWER = "final_answer"
-    """After the last "Final answer:", "Answer:" or "The answer is"; else in the last box."""
+    """After the last "Final answer:", "Answer:" or "The answer is"; else in the last box or tag."""
     LAST_LINE = "last_line"
     FULL_RESPONSE = "full_response"
+
+
+FORMS = {
+    ExtractionMode.BOXED: (AnswerForm.BOXED,),
+    ExtractionMode.FINAL_ANSWER: (AnswerForm.LINE, AnswerForm.BOXED, AnswerForm.TAG),
+}
 
 
 class StringMatchRunRequest(BaseRunRequest):
@@ -103,16 +109,13 @@ def expected_answers(row: StringMatchRunRequest) -> list[str]:
 def extract_answer(text: str, mode: ExtractionMode) -> str | None:
     """Return the answer at the place that `mode` names; None when there is none."""
     match mode:
-        case ExtractionMode.BOXED:
-            answer = last_boxed(text)
-        case ExtractionMode.FINAL_ANSWER:
-            end = text[-MAX_SEARCHED_CHARS:]
-            answer = last_answer_line(end) or last_boxed(end)
         case ExtractionMode.LAST_LINE:
-            answer = text.splitlines()[-1].strip() if text else None
+            return (text.splitlines()[-1].strip() if text else None) or None
         case ExtractionMode.FULL_RESPONSE:
-            answer = text
-    return answer or None
+            return text or None
+        case _:
+            answer = final_answer(text, FORMS[mode])
+            return answer.text if answer else None
 
 
 def is_match(expected: str, answer: str, *, case_sensitive: bool) -> bool:
@@ -124,17 +127,7 @@ def is_match(expected: str, answer: str, *, case_sensitive: bool) -> bool:
     wanted, given = read_quantity(expected), read_quantity(answer)
     if wanted is not None and given is not None:
         return is_same_quantity(wanted, given)
-    return is_same_text(_plain(expected), _plain(answer))
-
-
-def _plain(text: str) -> str:
-    r"""Remove the `$…$` or `\text{…}` that encloses all of `text`."""
-    text = strip_math_marks(text)
-    for wrapper in ("\\text{", "\\textbf{", "\\mathrm{"):
-        inner = text.removeprefix(wrapper).removesuffix("}")
-        if text.startswith(wrapper) and text.endswith("}") and "}" not in inner:
-            return inner
-    return text
+    return is_same_text(*(unwrap_text(strip_math_marks(text)) for text in (expected, answer)))
 
 
 if __name__ == "__main__":

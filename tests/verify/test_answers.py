@@ -91,6 +91,13 @@ def test_reasoning_is_not_part_of_the_answer(text: str, visible: str) -> None:
         ("\\boxed{\n9\n}", "9"),
         ("no box", None),
         ("boxed{1}", None),
+        (r"It is \boxed{5}, not \boxed{6}", "5"),
+        (r"It can't be $\boxed{6}$", None),
+        (r"\boxed{5} rather than \boxed{6}", "5"),
+        (r"\boxed{5} or \boxed{6}", "5 or 6"),
+        (r"$\boxed{5}$, $\boxed{6}$", "5 , 6"),
+        (r"\boxed{5}, \boxed{5}", "5"),
+        (r"either \boxed{5} or maybe \boxed{6}", "5 or 6"),
     ],
 )
 def test_the_last_complete_box_counts(text: str, boxed: str | None) -> None:
@@ -129,6 +136,14 @@ def test_the_last_complete_answer_tag_counts(text: str, answer: str | None) -> N
         ("Answer: 1\nNo, wait.\nAnswer: 2", "2"),
         ("Final Answer:\n\n18", "18"),
         ("answer = 2**3", "2**3"),
+        ("The answer is $\\boxed{42}$. I hope the answer is correct.", "42"),
+        ("Answer: 9, not \\boxed{42}", "9, not \\boxed{42}"),
+        ("Answer: 9 or \\boxed{42}", "9 or \\boxed{42}"),
+        ("The answer is:\n$$\nx = 42\n$$", "x = 42"),
+        ("Answer:\n```text\n42\n```", "42"),
+        ("Answer:\n- Paris", "Paris"),
+        ("Answer: *Paris*", "Paris"),
+        ("The answer is correct.", None),
         ("#### Conclusion\nnothing", None),
         ("A question without one.", None),
         ("Answer:", None),
@@ -145,6 +160,24 @@ def test_a_box_takes_precedence_over_a_tag_and_a_tag_over_a_line() -> None:
     assert final_answer(text, [AnswerForm.TAG, AnswerForm.LINE]) == ("2", AnswerForm.TAG)
     assert final_answer(text, [AnswerForm.LINE]) == ("4", AnswerForm.LINE)
     assert final_answer("\\boxed{} then nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer to the question is 42.", "42"),
+        ("The answer should be 42.\nAnswer: 41", "41"),
+        ("The answer must be an integer.\n\\boxed{42}", "42"),
+        ("## Final Answer\n42", "42"),
+        ("The answer is clear: 42", "clear: 42"),
+        ("\\boxed{Answer: 42}", "42"),
+        ("<answer>$\\boxed{42}$</answer>", "42"),
+    ],
+)
+def test_a_weak_mark_counts_only_without_another(text: str, answer: str) -> None:
+    found = final_answer(text)
+    assert found is not None
+    assert found.text == answer
 
 
 @pytest.mark.parametrize(

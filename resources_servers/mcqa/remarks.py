@@ -1,0 +1,196 @@
+r"""The words after the name of an option: whether they leave its choice alone.
+
+They may explain it ("C because ...", "C. I hope it is correct."). They take it back if they name another option, deny
+the named one or leave it open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nemo_gym.verify.matching import DENIAL, normalize, whole_words
+from nemo_gym.verify.numbers import read_quantity
+from resources_servers.mcqa.option_texts import (
+    Options,
+    find_same,
+    has_phrase,
+    has_words,
+    is_same_number,
+    plain_text,
+)
+
+REASON = re.compile(
+    r"\b(?:because|since|(?<!well\s)(?<!much\s)as(?!\s+(?:well|much|good|likely|an?\s+(?:first|second|last))\b)|given|due"
+    r"|for(?!\s+(?:now|the\s+moment|starters)\b)|(?:while|whereas|although|though)(?=\s+(?:option\s+)?\S+\s+[a-z]))\b",
+    re.IGNORECASE,
+)
+
+
+_AUXILIARY = (
+    r"(?:\W*\b(?:it|this|that|which|option|choice|answer|is|are|was|were|has|have|had|can|could|would|will|should|may"
+    r"|might|must|seems?|appears?|looks?|been|be|being|to|gets?|got|already|clearly|definitely|also|now|obviously|a|an"
+    r"|the|just)\b)*\W*"
+)
+_REFUSED = re.compile(
+    rf"{_AUXILIARY}\b(?:ruled\s+out|out(?!\s+of\b(?!\s+the\s+question))|off(?!\s+of)|eliminated|excluded|discarded|dismissed|rejected|refuted|disproved|struck"
+    r"|crossed|discounted|disqualified|removed|dropped|mistaken|(?:mistake|error|trap)(?!\s+(?:is|was|in|of|here))|erroneous|invalid|untenable|unsound|unacceptable|infeasible|irrelevant|misleading|absurd|nonsense|untrue|inaccurate|impossible"
+    r"|implausible|improbable|doubtful|questionable|unsure|uncertain|distractor|decoy|complement|negated|negation|half|partly|partially|red\s+herring"
+    r"|unsupported|disallowed|bad|worse|worst|incompatible|inconsistent)\b",
+    re.IGNORECASE,
+)
+_FAULTY = re.compile(
+    r"\W*(?:fails?|failed|contradict\w*|violat\w*|lacks?|ignores?|overlooks?|misses|conflicts?|disagrees?|has\s+(?:a|an|the)"
+    r"\s+(?:error|flaw|problem)|goes\s+against)\b",
+    re.IGNORECASE,
+)
+_LEFT_OPEN = re.compile(
+    r"\W*(?:(?:it|this|that|which)\s+)?(?:might|may|could|if|unless|depending)\b", re.IGNORECASE
+)
+_HEDGE = re.compile(
+    r"\b(?:otherwise|alternatively|alternately|versus|vs|failing\s+that|unless|either)\b|[❌✗✘✖❎🚫⛔👎]",
+    re.IGNORECASE,
+)
+_IDIOM = re.compile(
+    r"\b(?:no\s+(?:doubt|question)|without\s+(?:a\s+|any\s+)?(?:doubt|question)|beyond\s+(?:a\s+|any\s+)?doubt)\b"
+    r"|\b(?:all\s+)?(?:the\s+)?(?:others?|rest|everything\s+else|none\s+of\s+the\s+others|(?:other|remaining)\s+(?:options|choices|answers|ones))\s+(?:is|are|were|do|does|can|fits?)"
+    r"(?=\W|n['’]t)[^.;]*|\bnot\s+surprisingly\b"
+    r"|\b(?:rather\s+than|instead\s+of|as\s+opposed\s+to|unlike)\s+(?:option\s+)?\(?[A-Z]\b",
+    re.IGNORECASE,
+)
+
+
+def is_only_choice(letter: str, rest: str, options: Options, label: str = "") -> bool:
+    """Return whether the words after an option's name leave its choice alone. `label` is the mark between them.
+
+    Later sentences may mention other options and deny other things, but not take the choice back.
+    """
+    is_open = rest.rstrip(" )].\"'").endswith("?")
+    if is_open or (not label and (_LEFT_OPEN.match(rest) or _FAULTY.match(rest))):
+        return False
+    reason = REASON.search(rest)
+    statement, explanation = (rest[: reason.start()], rest[reason.start() :]) if reason else (rest, "")
+    core = statement.strip(_AROUND)
+    if _ALTERNATIVE.search(explanation) or find_same(core, options) not in (None, letter):
+        return False
+    remark = _without_own_text(core, options[letter])
+    if remark is None:
+        return False
+    first, *later = re.split(r"(?<=[.!])\s+", _IDIOM.sub(" ", remark))
+    if label.endswith((".", "!")) and remark == core:
+        first, later = "", [first, *later]
+    return not _is_taken_back(first, letter, options) and not any(
+        _is_taken_back_later(sentence, letter, options) for sentence in later
+    )
+
+
+def _without_own_text(remark: str, own_text: str) -> str | None:
+    """Return the words after an option's own text; None when they make it a part of something else."""
+    own, said = plain_text(own_text), plain_text(remark)
+    if not own:
+        return remark
+    one, other = read_quantity(own), read_quantity(said)
+    if one is not None and other is not None:
+        return "" if is_same_number(one, other) else None
+    found = re.match(whole_words(own.rstrip(".")), said, re.IGNORECASE)
+    if found is None:
+        return None if one is not None and re.match(r"[+-]?[\d.]", said) else remark
+    is_continued = not has_words(own) and re.match(r"\s*[\^!%*/+<>=\\·×÷_-]", said[found.end() :])
+    return None if is_continued else said[found.end() :]
+
+
+def _is_taken_back(sentence: str, letter: str, options: Options) -> bool:
+    """Return whether the sentence of a choice names another option, denies the choice or leaves it open."""
+    said = normalize(sentence)
+    if set(_named_letters(sentence, options)) - {letter} or _names_text(said, letter, options):
+        return True
+    return any(
+        denial is not None for denial in (_REFUSED.match(said), DENIAL.search(said), _HEDGE.search(said))
+    )
+
+
+def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
+    """Return whether a later sentence names another option as a choice, or denies the choice."""
+    if _OTHERS_DENIED.match(sentence):
+        return False
+    said = normalize(sentence)
+    mentioned = set(_named_letters(sentence, options)) - {letter} - set(_DESCRIBED.findall(sentence))
+    is_alternative = _ALSO.match(sentence) is not None or len(said.split()) < 3
+    if mentioned or (is_alternative and _names_text(said, letter, options)):
+        return True
+    return any(
+        found is not None for found in (_REFUSED.match(said), _RETRACTION.search(said), _HEDGE.search(said))
+    )
+
+
+def _names_text(said: str, letter: str, options: Options) -> bool:
+    return any(has_phrase(said, text) for other, text in options.items() if other != letter)
+
+
+_OTHERS_DENIED = re.compile(
+    r"\W*(?:(?:options?|choices?|answers?)\s+)?\(?[A-Z]\)?(?:\s*(?:,|and|or|nor|,\s*and)\s*\(?[A-Z]\)?)*\s+"
+    r"(?:(?:is|are|was|were|do|does|did|can|could|would|has|have)n['’]t\b|[^.]*?\b(?:cannot|not|wrong|incorrect|false"
+    r"|eliminated|excluded|impossible|out)\b)(?![^.]*\b(?:right|too|also|possible)\b)"
+)
+_DESCRIBED = re.compile(
+    r"(?<!\w)([A-Z])\s+(?!(?:is|are|was|or|and|if|then|would|could|may|might|can|will|also|instead|as|to|but|seems|looks"
+    r"|fits|works|too|otherwise|for|when|please|maybe|perhaps|possibly|comes|follows|second|next)\b)[a-z]+"
+)
+_ALSO = re.compile(
+    r"\W*(?:also|or|and|otherwise|alternatively|maybe|perhaps|possibly|then|else|second|option|choice|but|next|plus)\b",
+    re.IGNORECASE,
+)
+_RETRACTION = re.compile(
+    r"\bnot\s+(?:sure|certain|right|correct|true|it\b|the\s+(?:right|correct|answer))|\b(?:wrong|incorrect|false|unlikely"
+    r"|maybe|perhaps|possibly|either|wait|actually|scratch|kidding|correction|sorry|never\s*mind)\b|^\W*(?:no|not|or)\b(?!\s+other)"
+    r"|^\W*(?:but\s+)?(?:it|this|that)\s+(?:\w+n't|cannot|\w+\s+not)(?:\s+(?:be|work|fit|hold|apply|follow|match)\b|\W*$)"
+)
+
+
+_AROUND = " \t\n:.,;=→()"
+_ALTERNATIVE = re.compile(
+    r"\b(?:otherwise|alternatively|alternately|failing that|or\s+(?:maybe|perhaps|possibly|else))\b[^.]{0,40}"
+    r"\b[A-Z](?!\w)"
+    r"|(?<!\w)[A-Z]\W+(?:otherwise|as\s+(?:an\s+alternative|well))\b",
+    re.IGNORECASE,
+)
+
+
+_CLASS_NOUNS = (
+    "vitamin|hepatitis|influenza|type|group|class|grade|plan|set|point|factor|protein|figure|part|section|table|phase"
+    "|company|team|strain|line|vessel|sample|substance|compound|person|country|region|model|category|level|schedule"
+)
+_NAMED = re.compile(
+    rf"(?P<noun>\b(?i:{_CLASS_NOUNS})\s+)?(?<![\w'’^_\\])(?P<letter>[A-Z])(?![\w'’])(?P<after>\.?\s+[A-Za-z]+)?"
+)
+_VERB = re.compile(
+    r"(?:is|are|was|or|and|if|then|would|could|may|might|can|will|also|instead|as|to|but|seems|looks|fits|works|too"
+    r"|otherwise|because|since|when|for)\b"
+)
+_LOWER_LETTER = re.compile(
+    r"\b(?:or|and|then|also|vs|versus|not|option|choice)\W+([a-z])(?![\w'’])|[,/&;]\s*([b-z])\W*$"
+)
+
+
+def _named_letters(statement: str, options: Options) -> Iterator[str]:
+    """Yield the letters that a statement names. An article, a pronoun and "vitamin C" name none."""
+    for match in _NAMED.finditer(statement):
+        if match["letter"] not in options or match["noun"]:
+            continue
+        word = (match["after"] or "").lstrip(".").strip()
+        starts = re.search(
+            r"(?:^|[.!?:;])\W*$", statement[max(0, match.start("letter") - 5) : match.start("letter")]
+        )
+        is_spaced = match["after"] is not None and not match["after"].startswith(".")
+        is_pronoun = (
+            match["letter"] == "I" and is_spaced and word.islower() and word not in ("is", "and", "or")
+        )
+        is_article = (
+            match["letter"] == "A" and is_spaced and starts and word[:1].islower() and not _VERB.match(word)
+        )
+        if not is_pronoun and not is_article:
+            yield match["letter"]
+    for match in _LOWER_LETTER.finditer(statement):
+        letter = (match[1] or match[2]).upper()
+        if letter in options and match[1] not in ("a", "i"):
+            yield letter
