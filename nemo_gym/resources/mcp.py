@@ -35,6 +35,7 @@ PROTOCOL_VERSIONS = ("2025-06-18", "2025-03-26")
 """The versions of MCP that are answered, the newest first."""
 _METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
 _ALL = None
+_SESSION_TOKEN = MCP_TOKEN_HEADER.lower().encode()
 _GYM_PATHS = EXCLUSIVE_ROUTES | {"/step", MCP_PATH}
 
 
@@ -66,7 +67,7 @@ def maybe_auto_expose(server: SimpleResourcesServer, app: FastAPI) -> dict[str, 
     app.post(MCP_PATH, include_in_schema=False)(exposure.answer)
     app.router.routes.insert(0, app.router.routes.pop())  # before a route whose path is a parameter
     access = server.middleware.access
-    access.open_routes |= {MCP_PATH}
+    access.proofs[MCP_PATH] = exposure.has_session
     return exposure.tools
 
 
@@ -93,8 +94,6 @@ class _Exposure:
         if "id" not in asked:
             return Response(status_code=202)  # a notification
         claims = self._claims(request.headers.get(MCP_TOKEN_HEADER))
-        if claims is None and self._access.guards_every_route:
-            self._access.check_token(dict(request.scope["headers"]), MCP_PATH)
         method, params = str(asked.get("method")), asked.get("params") or {}
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
         if method == "tools/call":
@@ -136,6 +135,10 @@ class _Exposure:
             headers[TOKEN_HEADER] = self._access.token
         body = orjson.dumps(params.get("arguments") or {})
         return _result_of(await self._transport.send("", Call("POST", tool.path, body, headers)))
+
+    def has_session(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a request has the token of a session."""
+        return self._claims(headers.get(_SESSION_TOKEN, b"").decode("latin-1")) is not None
 
     def _claims(self, token: str | None) -> SessionClaims | None:
         signed = self._tokens.session_of(token) if token else None
