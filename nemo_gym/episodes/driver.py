@@ -28,6 +28,7 @@ from nemo_gym.failures import (
     VerifierError,
     error_of,
 )
+from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, measure_form, parse_json
 from nemo_gym.names import END_REASON_KEY, FAILURE_CLASS_KEY, MASKED_KEY, TIMING_KEY
 from nemo_gym.tokens.rows import with_sequence_settled
 from nemo_gym.transport import failure_of_reply
@@ -252,6 +253,19 @@ def parse_row(body: bytes) -> dict[str, Any]:
             param="responses_create_params.input",
         )
     assert isinstance(row, dict)
+    depth, may_be_rounded = measure_form(row)
+    if depth > MAX_DEPTH:
+        raise InputError(
+            f"the task row has {depth} levels of objects and lists; {MAX_DEPTH} are possible",
+            code="invalid_row",
+        )
+    for place in find_long_integers(parse_json(body)) if may_be_rounded else ():
+        raise InputError(
+            f"`{place}` of the task row is an integer of more than 64 bit, which many readers of JSON round",
+            code="invalid_row",
+            param=place,
+            remedy="Write it as a string.",
+        )
     return row
 
 
@@ -284,7 +298,7 @@ async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, 
     require_ok(reply, resources, "verify the attempt")
     episode.timing["verify"] = clock.monotonic() - started
     try:
-        verified = orjson.loads(reply.body)
+        verified = parse_json(reply.body)
     except orjson.JSONDecodeError as error:
         raise _no_reward(resources, f"its response is not JSON: {error}") from error
     if not isinstance(verified, dict):

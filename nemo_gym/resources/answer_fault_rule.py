@@ -18,6 +18,7 @@ from fastapi.responses import Response as HttpResponse
 from pydantic import BaseModel
 
 from nemo_gym.failures import VerifierError
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.resources.judge_failsafe import request_among
 from nemo_gym.responses.schemas import Response
 from nemo_gym.responses.wire import read_field
@@ -72,16 +73,16 @@ async def _settle(
     if not isinstance(result, AnswerFault):
         return result
     response = original.response.model_dump(mode="json", by_alias=True)
-    return JsonResponse(orjson.dumps(faulty_row(controls.row, result) | {"response": response}))
+    return JsonResponse(dump_json(faulty_row(controls.row, result) | {"response": response}))
 
 
 async def score_faulty_body(verify: Callable[[bytes], Awaitable[bytes]], body: bytes) -> bytes:
     """Return the answer of `verify` to a JSON body under the rule. `verify` may leave out the response."""
 
     async def verify_output(output: list[JsonObject]) -> JsonObject:
-        row = orjson.loads(body)
+        row = parse_json(body)
         row["response"]["output"] = output
-        return _row_of(await verify(orjson.dumps(row)))
+        return _row_of(await verify(dump_json(row)))
 
     controls = _Controls(verify_output, body)
     result = await scored(lambda: verify(body), controls.run)
@@ -90,7 +91,7 @@ async def score_faulty_body(verify: Callable[[bytes], Awaitable[bytes]], body: b
     row = faulty_row(controls.row, result)
     if "response" in row:
         row["response"] = orjson.loads(body)["response"]
-    return orjson.dumps(row)
+    return dump_json(row)
 
 
 class _Controls:
@@ -152,7 +153,7 @@ def _with_output(body: BaseModel, output: list[JsonObject]) -> BaseModel:
 def _row_of(result: object) -> JsonObject:
     if isinstance(result, HttpResponse):
         result = bytes(result.body)
-    row = orjson.loads(result if isinstance(result, bytes) else dump_body(result))
+    row = parse_json(result if isinstance(result, bytes) else dump_body(result))
     if not isinstance(row, dict) or not isinstance(row.get("reward"), int | float):
         raise VerifierError("The control has no reward.", code="no_reward")
     return row

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from nemo_gym import clock
 from nemo_gym.episodes.driver import EndReason, failure_of
 from nemo_gym.episodes.verifier_fields import verifier_fields
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
-from nemo_gym.json_objects import member
+from nemo_gym.json_objects import dump_json, member, parse_json
 from nemo_gym.names import (
     END_REASON_KEY,
     OUTCOME_KEY,
@@ -76,7 +74,7 @@ class Reverifier:
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         is_scored = task.identity in self.run.scored
         line = (self.run.scored if is_scored else self.run.failures).line_of(task.identity)
-        stored = orjson.loads(line)
+        stored = parse_json(line)
         if self.judge_failed_only and is_scored:
             identified = {
                 TASK_INDEX_KEY: task.identity.task,
@@ -96,7 +94,7 @@ class Reverifier:
     async def _verify(
         self, environment: str, task: PlannedAttempt, stored: Mapping[str, Any]
     ) -> dict[str, Any]:
-        body = {**orjson.loads(task.row), PARAMS_KEY: stored[PARAMS_KEY], "response": stored["response"]}
+        body = {**parse_json(task.row), PARAMS_KEY: stored[PARAMS_KEY], "response": stored["response"]}
         session = clock.hex_id()
         if self.modes[environment] is ReverifyMode.STATELESS:
             return await self._post(environment, "/verify", body, session)
@@ -112,7 +110,7 @@ class Reverifier:
             server,
             "POST",
             path,
-            body=orjson.dumps(body),
+            body=dump_json(body),
             headers={SESSION_HEADER: session},
             session=session,
             deadline=None if self.timeout_s is None else Deadline.after(self.timeout_s),
@@ -120,7 +118,7 @@ class Reverifier:
         )
         if not reply.ok:
             raise error_of(failure_of(ServerReply(reply, "POST", server), server, f"answer {path}"))
-        answer = reply.json()
+        answer = parse_json(reply.body)
         if not isinstance(answer, dict):
             message = f"the answer of `{server}` to {path} is not a JSON object"
             raise error_of(Failure(Boundary.VERIFIER, "not_an_object", message, peer=server))
@@ -141,7 +139,7 @@ def verified_row(
         if key.startswith(RESERVED_PREFIX) and not key.startswith(_FAILURE_PREFIX)
     }
     return {
-        **orjson.loads(task.row),
+        **parse_json(task.row),
         **verifier_fields(verified),
         PARAMS_KEY: stored[PARAMS_KEY],
         "response": stored["response"],
@@ -161,7 +159,7 @@ def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
         for key, value in stored.items()
         if key not in _RESULT_KEYS and not key.startswith(RESERVED_PREFIX)
     }
-    return identity.head() + orjson.dumps(kept)[1:]
+    return identity.head() + dump_json(kept)[1:]
 
 
 def _outcome_of_attempt(stored: Mapping[str, Any]) -> str:

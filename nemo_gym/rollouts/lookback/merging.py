@@ -18,6 +18,7 @@ from typing import NamedTuple
 import orjson
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.names import AGENT_REF_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.output.atomic import replacing
@@ -200,9 +201,9 @@ def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:
     before = RolloutId(identity.task - offset, identity.repeat).head()
     if line.startswith(before):
         return identity.head() + line[len(before) :]
-    row = orjson.loads(line)
+    row = parse_json(line)
     keys = {TASK_INDEX_KEY: identity.task, ROLLOUT_INDEX_KEY: identity.repeat}
-    return orjson.dumps(keys | row | keys)
+    return dump_json(keys | row | keys)
 
 
 def _planned(runs: Sequence[RunFiles], *, shares_tasks: bool) -> dict[str, Planned]:

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import orjson
-
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import parse_json
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
@@ -45,7 +44,7 @@ class IndexedRows(PlacedRows):
         return self.line(self._index[identity])
 
     def row(self, identity: RolloutId) -> dict[str, Any]:
-        return cast("dict[str, Any]", orjson.loads(self.line_of(identity)))
+        return cast("dict[str, Any]", parse_json(self.line_of(identity)))
 
 
 class StoredRun:

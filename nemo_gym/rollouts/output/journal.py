@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import ConfigError, Outcome
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.names import FAILURE_CLASS_KEY, OUTCOME_KEY, REWARD_KEY
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output._packed_file import append_to
@@ -211,9 +212,9 @@ def _has_invalid_judgement(line: bytes) -> bool:
 
 
 def _as_failure(line: bytes) -> bytes:
-    row = orjson.loads(line)
+    row = parse_json(line)
     row.pop(REWARD_KEY, None)
-    return orjson.dumps(row | {FAILURE_CLASS_KEY: "judge_invalid", OUTCOME_KEY: Outcome.FAILED})
+    return dump_json(row | {FAILURE_CLASS_KEY: "judge_invalid", OUTCOME_KEY: Outcome.FAILED})
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:

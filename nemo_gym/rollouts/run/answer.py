@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from nemo_gym.failures import SCORED_OUTCOMES, Boundary, Failure, Outcome
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.names import (
     AGENT_REF_KEY,
     ATTEMPT_INDEX_KEY,
@@ -91,7 +92,7 @@ class Failed:
         }
         if failed_at is not None:
             identity[FAILED_AT_KEY] = failed_at
-        return orjson.dumps(identity | {key: value for key, value in kept.items() if key not in identity})
+        return dump_json(identity | {key: value for key, value in kept.items() if key not in identity})
 
 
 def classify(planned: PlannedAttempt, result: AttemptResult) -> Scored | Failed:
@@ -154,7 +155,8 @@ def _row_line(planned: PlannedAttempt, answer: AgentAnswer, added: dict[str, Any
     rest = _after_identity(answer, head)
     if rest is None:
         identity = {TASK_INDEX_KEY: planned.identity.task, ROLLOUT_INDEX_KEY: planned.identity.repeat}
-        return orjson.dumps(identity | answer.row | identity | added)
+        row = answer.row if answer.encoded is None else parse_json(answer.encoded)
+        return dump_json(identity | row | identity | added)
     members = orjson.dumps(added)[1:-1] + b"," if added else b""
     return head + members + rest
 

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.rollouts.lookback._reverifier import environment_of, read_modes, task_row_of, verified_row
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.identity import RolloutId
@@ -63,3 +64,11 @@ def test_the_row_of_a_failed_judge_becomes_a_scored_one() -> None:
     assert row["_ng_reverified"] == {"reward_before": None}
     assert row["response"] == stored["response"]
     assert not [key for key in row if key.startswith("_ng_failure")]
+
+
+def test_long_integers_of_a_row_are_kept() -> None:
+    stored = {**parse_json(orjson.dumps(judge_failure_row(3))), "_ng_note": 10**30}
+    task = PlannedAttempt(RolloutId(3, 0), AGENT, b'{"n":1180591620717411303424}')
+    row = verified_row(task, stored, {"reward": 0.5, "count": 1 << 70}, reward_before=None)
+    assert (row["n"], row["count"], row["_ng_note"]) == (1 << 70, 1 << 70, 10**30)
+    assert b'"count":1180591620717411303424' in dump_json(row)
