@@ -124,7 +124,7 @@ def _parse_by_hydra(
         parsed = OverridesParser.create().parse_override(text)
         is_sweep = parsed.is_sweep_override()
         plain = None if is_sweep else parsed.value()
-    except HydraException as error:
+    except (HydraException, RecursionError) as error:
         is_secret = _is_secret(key, value)
         remedy = _syntax_remedy(action, key, value, is_secret)
         problems.add_gap(where, _syntax_message(error, is_secret), remedy)
@@ -162,6 +162,8 @@ def _is_secret(key: str, value: str) -> bool:
 def _syntax_message(error: Exception, is_secret: bool) -> str:
     if is_secret:
         return "The value cannot be parsed."
+    if isinstance(error, RecursionError):
+        return "The value cannot be parsed: its brackets are nested too deeply."
     return f"The value cannot be parsed: {str(error).splitlines()[0].removeprefix('HydraException ')}."
 
 
