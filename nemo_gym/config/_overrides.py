@@ -19,6 +19,7 @@ from nemo_gym.config._plain_values import is_plain_key, parse_plain_value
 from nemo_gym.config.nodes import Node, from_plain
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_secret_name
+from nemo_gym.config.yaml_text import MAX_DEPTH
 
 COMMAND_LINE = "command line"
 
@@ -101,6 +102,9 @@ def _parse_one(argument: _Argument, problems: Problems) -> Override | None:
     where = _location(argument, key, value)
     if not parts["equals"] and parts["action"] != "~":
         problems.add_gap(where, "This is not `key=value`.", _remedy_for_word(argument.text))
+        return None
+    if key.count(".") >= MAX_DEPTH:
+        problems.add_gap(where, f"The key has more than {MAX_DEPTH} parts.", "Write fewer.")
         return None
     if parts["equals"] and is_plain_key(key):
         with contextlib.suppress(ValueError):
