@@ -15,6 +15,8 @@ try:
 except ImportError:  # PyYAML built without libyaml: the same loader, ten times slower
     from yaml import SafeLoader  # type: ignore[assignment]
 
+__all__ = ["MAX_DEPTH", "MAX_REPEATED", "SafeLoader", "YamlTooLargeError", "load_yaml", "require_bounded"]
+
 MAX_DEPTH = 100
 """Levels of lists and mappings in each other."""
 MAX_REPEATED = 100_000
@@ -38,7 +40,7 @@ def require_bounded(text: str | bytes) -> None:
     count = repeated = 0
     for event in yaml.parse(text, Loader=SafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            repeated += sizes.get(event.anchor, 1)
+            repeated += sizes.get(str(event.anchor), 1)
             if repeated > MAX_REPEATED:
                 raise _refusal(event, f"aliases repeat more than {MAX_REPEATED} values")
         elif isinstance(event, yaml.ScalarEvent):
@@ -57,4 +59,4 @@ def require_bounded(text: str | bytes) -> None:
 
 
 def _refusal(event: yaml.Event, problem: str) -> YamlTooLargeError:
-    return YamlTooLargeError(problem=problem, problem_mark=event.start_mark)
+    return YamlTooLargeError(problem=problem, problem_mark=event.start_mark)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from nemo_gym.json_objects import parse_json
 from nemo_gym.rollouts.plan.plan import PlannedAttempt, attempts_of
 from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, Task, TaskShaper
-from nemo_gym.rollouts.run.options import LimitOptions
+from nemo_gym.rollouts.run.options import MAX_COUNT, LimitOptions
 from nemo_gym.rollouts.run.required_servers import only_agent, require_agents
 
 NDJSON = "application/x-ndjson"
@@ -29,9 +29,9 @@ _SHOWN_PROBLEMS = 20
 class RolloutRequestOptions(LimitOptions):
     """The options of a request, named as the keys of `ng_collect_rollouts`."""
 
-    num_repeats: int = Field(1, ge=1)
+    num_repeats: int = Field(1, ge=1, le=MAX_COUNT)
     """Rollouts of each row."""
-    num_samples_in_parallel: int = Field(64, ge=1)
+    num_samples_in_parallel: int = Field(64, ge=1, le=MAX_COUNT)
     """Rollouts in flight."""
     num_repeats_add_seed: bool = False
     """Use the number of each repeat as its sampling seed."""

@@ -115,3 +115,21 @@ def test_rows_that_a_server_could_not_keep_are_refused(kind: str, extra: Any, to
 def test_an_option_that_a_server_could_not_keep_is_refused(params: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="is an integer of more than 64 bit"):
         read(json.dumps({"rows": [task_row(0)], "responses_create_params": params}).encode())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_repeats": 1 << 70},
+        {"num_samples_in_parallel": 1 << 70},
+        {"max_attempts": 1 << 70},
+        {"stop_after_identical_failures": 1 << 70},
+        {"rollout_timeout_s": -1},
+    ],
+)
+def test_options_of_any_size_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        read(json.dumps({"rows": [task_row(0)], **options}).encode())
+    lines = "\n".join([json.dumps(task_row(0))]).encode()
+    with pytest.raises(InputError, match="rollout_timeout_s"):
+        read(lines, NDJSON, rollout_timeout_s="inf")

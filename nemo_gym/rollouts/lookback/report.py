@@ -28,6 +28,7 @@ from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rollouts.run.answer import FAILURE_KEY
 from nemo_gym.rollouts.run.run_metrics import agent_of
+from nemo_gym.tables import write_number
 
 _OUTCOME = "count/outcome/"
 _STYLE = """
@@ -130,7 +131,7 @@ def _headline(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         interval = f"{bounds.low:.4g} to {bounds.high:.4g}, with 95 % confidence" if bounds else ""
         yield "mean reward", f"{metrics['mean/reward']:.4g}", interval
     for k, percent in reward_by_k(metrics, "pass").items():
-        yield f"pass@{k}", f"{percent:.1f} %", ""
+        yield f"pass@{k}", f"{write_number(percent, 1)} %", ""
 
 
 def _table(rows: Iterator[tuple[str, str, str]]) -> str:

@@ -48,6 +48,7 @@ from nemo_gym.rollouts.run.run_metrics import agent_of
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.serving.rows import ReverifyMode
+from nemo_gym.tables import write_number
 from nemo_gym.transport import Caller
 
 
@@ -94,7 +95,8 @@ class Changes:
     def describe(self) -> Iterator[str]:
         again = self.same + self.changed
         if again:
-            means = f"their mean went from {self.before / again:.4f} to {self.after / again:.4f}"
+            before, after = (write_number(total / again, 4) for total in (self.before, self.after))
+            means = f"their mean went from {before} to {after}"
             yield f"{self.changed:,} of {again:,} rewards changed; {means}"
         if self.judged:
             yield f"{self.judged:,} rollouts whose judge had failed have a reward now"
