@@ -26,6 +26,7 @@ from nemo_gym.json_objects import member
 from nemo_gym.metrics.estimators import sample_standard_deviation
 from nemo_gym.metrics.records import finite_number, is_failed, is_masked, outcome_of
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.rollouts.output.finished import RowsOnce
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.plan.identity import identity_at
 from nemo_gym.rollouts.plan.task_rows import read_object
@@ -171,10 +172,11 @@ class RolloutFiles:
     def groups(self, report: Report) -> Iterator[Group]:
         """Yield every task that has a scored, unmasked rollout, with all of them.
 
-        Raises `ConfigError` for a file that is damaged.
+        Raises `ConfigError` for a file that is damaged or has two scored rows of a rollout.
         """
         missing = self._rows.copy()
         opened: dict[str, list[ScoredRollout]] = {}
+        once = RowsOnce()
         for path, line, task in self._lines():
             report.read += 1
             name = f"{path}:{line.number}"
@@ -183,6 +185,7 @@ class RolloutFiles:
                 continue
             rollout = _scored(_parsed(line, path), name, task, report)
             if rollout is not None:
+                once.add(rollout.row, path, line.number)
                 opened.setdefault(task, []).append(rollout)
             missing[task] -= 1
             if not missing[task] and task in opened:

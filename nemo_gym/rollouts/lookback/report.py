@@ -22,6 +22,7 @@ from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.finished import RowsOnce
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -81,9 +82,12 @@ def write_report(rows: Path, output: Path) -> None:
     files = RunFiles.existing(rows)
     refuse_inputs([output], files.present())
     agents: dict[str, AgentFigures] = {}
+    once = RowsOnce()
     for path in (files.rows, files.failures):
         for line in read_lines(path) if holds_text(path) else ():
             row = read_object(line.content, f"{path}:{line.number}", code="damaged_output")
+            if path == files.rows:
+                once.add(row, path, line.number)
             agents.setdefault(agent_of(row), AgentFigures()).add(row)
     write_atomically(output, (part.encode() for part in render_report(rows.name, agents)))
 
