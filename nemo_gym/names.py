@@ -45,6 +45,9 @@ OPEN_NETWORK: Final = "open_network"
 """The global key that lets other machines call servers without the token, except for control routes."""
 TLS_KEY: Final = "tls"
 """The global key with the files of TLS between the processes of a gym."""
+MAX_BODY_MIB: Final = "max_body_mib"
+"""The global key with the largest body, in MiB, of a request without the run's token."""
+DEFAULT_MAX_BODY_MIB: Final = 64.0
 RUN_TOKEN: Final = "run_token"
 """The global key with the run's token, which control routes and routes that other machines can reach require."""
 

@@ -22,6 +22,7 @@ _LINE_START = re.compile(r" *(?:-> |\d+\. )?(?=\S)")
 """Everything to the left of the words of a line: its indentation, arrow or number."""
 _PHRASE = re.compile(r"(?:`[^`]*`|\S)+")
 """A word, or words between backquotes, which a user may copy."""
+_LONG = 1e9
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -35,6 +36,11 @@ class Column:
     is_number: bool = False
     shortest: int | None = None
     """Only for the last column: its cells may be cut to so many columns of the terminal. None if they are never cut."""
+
+
+def write_number(value: float, places: int = 3) -> str:
+    """Return a number with `places` decimals; one of more than nine digits with an exponent."""
+    return f"{value:.{places}f}" if abs(value) < _LONG else f"{value:.{places}e}"
 
 
 def table_lines(

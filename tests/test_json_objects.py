@@ -1,14 +1,25 @@
 from __future__ import annotations
 
+import json
 import math
+from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nemo_gym.json_objects import (
+    MAX_DEPTH,
     describe_kind,
+    dump_json,
+    find_long_integers,
     finite_number,
+    is_odd,
+    measure_form,
     member,
     object_in,
+    parse_json,
     parse_object,
     replace_surrogates,
 )
@@ -70,3 +81,93 @@ def test_kinds_are_named_as_json_has_them() -> None:
 )
 def test_surrogates_are_replaced(text: str, readable: str) -> None:
     assert replace_surrogates(text) == readable
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**40), 10**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
+)
+
+
+@given(VALUES)
+def test_json_with_integers_of_any_size_is_read_and_written_exactly(value: Any) -> None:
+    assert parse_json(dump_json(value)) == value
+    assert json.loads(dump_json(value)) == value
+    assert parse_json(json.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("18446744073709551616", 1 << 64),
+        ("-9223372036854775809", -(1 << 63) - 1),
+        ("18446744073709551615", (1 << 64) - 1),
+        (
+            '{"a": [1e30, 1e300, 123456789012345678901234.5]}',
+            {"a": [1e30, 1e300, 123456789012345678901234.5]},
+        ),
+        ('{"a": [1e30, 18446744073709551617]}', {"a": [1e30, (1 << 64) + 1]}),
+        ("9" * 308, int("9" * 308)),
+        ("[" + "9" * 309 + "]", ["9" * 309]),
+        ('{"a": -' + "9" * 5000 + ', "b": "' + "8" * 400 + '"}', {"a": "-" + "9" * 5000, "b": "8" * 400}),
+    ],
+)
+def test_long_numbers_are_read(text: str, value: Any) -> None:
+    assert parse_json(text) == value == parse_json(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text", ["1e400", "NaN", "[Infinity]", "9" * 400 + ".5", "-", "{", "\x00", '"\ud800"', ""]
+)
+def test_what_is_no_json_stays_none(text: str) -> None:
+    with pytest.raises(orjson.JSONDecodeError):
+        parse_json(text)
+
+
+def test_what_json_cannot_represent_stays_an_error() -> None:
+    with pytest.raises(TypeError):
+        dump_json({1 << 70: object(), "n": 1 << 70})
+    with pytest.raises(TypeError):
+        dump_json(object())
+
+
+def test_long_integers_are_found_by_their_places() -> None:
+    value = {"a": [1, {"b": 1 << 70}], "c": -(1 << 64), "d": (1 << 64) - 1, "e": float(1 << 70)}
+    assert list(find_long_integers(value)) == ["a[1].b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        (1, (0, False)),
+        (1e30, (0, True)),
+        ([], (1, False)),
+        ({"a": [1, "x", None, True, 0.5]}, (2, False)),
+        ({"a": [1, {"b": -1e20}], "c": []}, (3, True)),
+    ],
+)
+def test_the_form_of_a_value(value: Any, form: tuple[int, bool]) -> None:
+    assert measure_form(value) == form
+
+
+@pytest.mark.parametrize("value", [{"a": [1, "18446744073709551616"[:18]]}, [{}] * 90, {"a": 1e30}])
+def test_a_plain_text_is_not_odd(value: Any) -> None:
+    assert not is_odd(orjson.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "text", [b"[18446744073709551616]", b"[" * 191 + b"]" * 191, b'["%b"]' % (b"9" * 19)]
+)
+def test_a_text_that_may_be_too_deep_or_rounded_is_odd(text: bytes) -> None:
+    assert is_odd(text)
+
+
+@given(VALUES)
+def test_a_text_that_is_not_odd_is_neither_deep_nor_rounded(value: Any) -> None:
+    text = dump_json(value)
+    is_plain = measure_form(value).depth <= MAX_DEPTH and not any(find_long_integers(value))
+    assert is_odd(text) or is_plain

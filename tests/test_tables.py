@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from nemo_gym.tables import Column, folded, hanging, sparkline, table_lines, wrapped
+from nemo_gym.tables import Column, folded, hanging, sparkline, table_lines, wrapped, write_number
 
 COLUMNS = (
     Column("name"),
@@ -104,3 +104,17 @@ def test_long_lines_continue_to_the_right_of_their_arrow_or_number() -> None:
 @given(st.text(alphabet="ab `->1. ", max_size=60), st.integers(1, 30))
 def test_folding_loses_no_word(line: str, width: int) -> None:
     assert folded(line, width).split() == line.split()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0.000"),
+        (-0.25, "-0.250"),
+        (123456.5, "123456.500"),
+        (-1e300, "-1.000e+300"),
+        (1e9, "1.000e+09"),
+    ],
+)
+def test_a_number_is_short_whatever_its_size(value: float, shown: str) -> None:
+    assert write_number(value) == shown

@@ -16,6 +16,7 @@ from nemo_gym.config.current import get_first_server_config_dict
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.episodes.driver import Act, Episode, OnTruncation, SessionBodies, drive_episode
 from nemo_gym.failures import AgentError, Boundary
+from nemo_gym.json_objects import dump_json
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
 from nemo_gym.protocol.tool_access import ToolAccess
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
@@ -80,7 +81,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
     async def run(self, request: Request) -> HttpResponse:
         """Run one attempt at the task row in the body and return the scored row."""
         row = await drive_episode(self, request)
-        return JsonResponse(orjson.dumps(row))
+        return JsonResponse(dump_json(row))
 
     def session_bodies(self, episode: Episode) -> SessionBodies:
         return SessionBodies(orjson.dumps(episode.row))

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import orjson
 
 from nemo_gym.failures import InputError, error_of
+from nemo_gym.json_objects import parse_json
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.control import CONTROL_ROUTES, routed_path
 from nemo_gym.transport.server_client import ServerClient
@@ -71,7 +72,7 @@ class ToolClient:
             known = ", ".join(self._parameters) or "none"
             return f"there is no tool named {name!r}; the tools are: {known}"
         try:
-            parsed = orjson.loads(arguments or "{}")
+            parsed = parse_json(arguments or "{}")
         except orjson.JSONDecodeError as error:
             return f"the arguments of {name} are not valid JSON: {error}"
         if not isinstance(parsed, dict):

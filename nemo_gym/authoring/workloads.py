@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from nemo_gym.config.components import MANIFEST, Component, ComponentKind, find_components
+from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.json_objects import member
 
 
@@ -53,7 +54,7 @@ def read_workload(component: Component) -> WorkloadEntry:
 def read_config(file: Path) -> Any:
     """Return the content of a configuration file; None without a file, and for one that is not YAML."""
     try:
-        return yaml.safe_load(file.read_bytes()) if file.is_file() else None
+        return load_yaml(file.read_bytes()) if file.is_file() else None
     except yaml.YAMLError:
         return None  # ng_validate reports the error
 

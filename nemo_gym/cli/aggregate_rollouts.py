@@ -13,6 +13,7 @@ from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, Keys, several
 from nemo_gym.failures import ConfigError
+from nemo_gym.tables import write_number
 
 if TYPE_CHECKING:
     from nemo_gym.rollouts.lookback.merging import Merged
@@ -112,7 +113,7 @@ def _print(merged: Merged, shards: Sequence[Path]) -> None:
     for agent, result in merged.results.items():
         metrics = result["agent_metrics"]
         reward = metrics.get("mean/reward")
-        mean = "no reward" if reward is None else f"mean reward {reward:.4f}"
+        mean = "no reward" if reward is None else f"mean reward {write_number(reward, 4)}"
         print(
             f"  {agent}: {metrics['count/scored']:,} of {metrics['count/rollouts']:,} rollouts scored, {mean}"
         )

@@ -19,6 +19,7 @@ from nemo_gym.config._plain_values import is_plain_key, parse_plain_value
 from nemo_gym.config.nodes import Node, from_plain
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_secret_name
+from nemo_gym.config.yaml_text import MAX_DEPTH
 
 COMMAND_LINE = "command line"
 
@@ -102,6 +103,9 @@ def _parse_one(argument: _Argument, problems: Problems) -> Override | None:
     if not parts["equals"] and parts["action"] != "~":
         problems.add_gap(where, "This is not `key=value`.", _remedy_for_word(argument.text))
         return None
+    if key.count(".") >= MAX_DEPTH:
+        problems.add_gap(where, f"The key has more than {MAX_DEPTH} parts.", "Write fewer.")
+        return None
     if parts["equals"] and is_plain_key(key):
         with contextlib.suppress(ValueError):
             plain = parse_plain_value(value)
@@ -124,7 +128,7 @@ def _parse_by_hydra(
         parsed = OverridesParser.create().parse_override(text)
         is_sweep = parsed.is_sweep_override()
         plain = None if is_sweep else parsed.value()
-    except HydraException as error:
+    except (HydraException, RecursionError) as error:
         is_secret = _is_secret(key, value)
         remedy = _syntax_remedy(action, key, value, is_secret)
         problems.add_gap(where, _syntax_message(error, is_secret), remedy)
@@ -162,6 +166,8 @@ def _is_secret(key: str, value: str) -> bool:
 def _syntax_message(error: Exception, is_secret: bool) -> str:
     if is_secret:
         return "The value cannot be parsed."
+    if isinstance(error, RecursionError):
+        return "The value cannot be parsed: its brackets are nested too deeply."
     return f"The value cannot be parsed: {str(error).splitlines()[0].removeprefix('HydraException ')}."
 
 

@@ -13,11 +13,7 @@ import yaml
 
 from nemo_gym.config.nodes import DictNode, ListNode, Node, Scalar, Value, dict_node
 from nemo_gym.config.problems import Location, Problems
-
-try:
-    from yaml import CSafeLoader as _SafeLoader
-except ImportError:  # PyYAML built without libyaml: the same loader, ten times slower
-    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+from nemo_gym.config.yaml_text import SafeLoader, YamlTooLargeError, require_bounded
 
 _TAG = "tag:yaml.org,2002:"
 _FLOAT = re.compile(
@@ -28,12 +24,12 @@ _INT = re.compile(r"[-+]?(?:0b[0-1_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)")
 _NARROWED = {f"{_TAG}float", f"{_TAG}int", f"{_TAG}timestamp"}
 
 
-class _Loader(_SafeLoader):
+class _Loader(SafeLoader):
     """Resolves floats with an exponent and no dot, but no dates and no sexagesimal numbers."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  # PyYAML reads it from the class
         first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NARROWED]
-        for first, resolvers in _SafeLoader.yaml_implicit_resolvers.items()
+        for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
     }
 
 
@@ -51,6 +47,7 @@ def read_yaml(path: Path, display: str, problems: Problems) -> DictNode | None:
         return None
     start = Location(display, 1, 1)
     try:
+        require_bounded(text)
         loader = _Loader(text)
         root = loader.get_single_node()
     except yaml.YAMLError as error:
@@ -71,6 +68,8 @@ def read_yaml(path: Path, display: str, problems: Problems) -> DictNode | None:
 def _syntax_problem(error: yaml.YAMLError, display: str) -> tuple[Location, str, str]:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     where = Location(display, mark.line + 1, mark.column + 1) if mark else Location(display)
+    if isinstance(error, YamlTooLargeError):
+        return where, f"This YAML is refused: {error.problem}.", "Write fewer, or another form."
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
     return (
         where,

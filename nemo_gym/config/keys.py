@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
-from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT
+from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, DEFAULT_MAX_BODY_MIB
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_HOST_COMMAND = "ssh -o BatchMode=yes {host}"
@@ -117,6 +117,13 @@ class GlobalKeys(BaseModel, extra="ignore", frozen=True):
         False,
         description="Let every machine that reaches a server call it without the token, except for its control routes. "
         "Only the command line and `env.yaml` may set it.",
+    )
+    max_body_mib: float = Field(
+        DEFAULT_MAX_BODY_MIB,
+        gt=0,
+        allow_inf_nan=False,
+        description="The largest body in MiB of a request without the run's token, such as that of an agent with a "
+        "rollout's key. A request with the token may have any size.",
     )
     tls: TlsKeys | None = Field(
         None,

@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from nemo_gym import PARENT_DIR, WORKING_DIR
+from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
 from nemo_gym.rows.compose import with_params
@@ -47,7 +48,7 @@ def load_prompt_config(path: str) -> PromptConfig:
     """
     located = _locate(path)
     try:
-        content = yaml.safe_load(located.read_text(encoding="utf-8"))
+        content = load_yaml(located.read_text(encoding="utf-8"))
         prompt_config = PromptConfig.model_validate(content)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(

@@ -1,7 +1,15 @@
 """Detection and hiding of secrets.
 
-A value is a secret by the name of its key (`policy_api_key`, `password`, `X-Api-Key`, but not `max_output_tokens` or
-`eos_token`), as a credential in a URL (`https://user:password@host`, `?api_key=...`), or as a copy of such a value.
+The rule: a value is a secret
+
+- by the last word of its key, with the word before it (`policy_api_key`, `password`, `db_pwd`, `auth`, `X-Api-Key`, but
+  not `max_output_tokens`, `eos_token` or `auth_mode`). Words of form at the end do not count (`secret_list`,
+  `api_key_value`), and `key` continues the key above it (`access: {key: ...}`);
+- by its place in a URL (`https://user:password@host`, `?api_key=...`, `?sig=...`, the path of a webhook) or in a
+  connection string (`AccountKey=...;`, `host=... password=...`);
+- by its own form, as services mark their keys (`sk-...`, `ghp_...`, `hf_...`, a JSON web token, a private key in PEM
+  form);
+- as a copy of such a value.
 """
 
 from __future__ import annotations
@@ -16,10 +24,21 @@ HIDDEN = "****"
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_NOUN = re.compile(
-    r"apikey|authorization|bearer|cookie|credentials?|jwt|passphrase|passwd|passwords?|secrets?|token"
+    r"accesskey|apikey|auth|authorization|bearer|cookie|credentials?|creds|htpasswd|jwt|oauth|passcode|passphrase|passwd"
+    r"|passwords?|pwd|secretkey|secrets?|token"
 )
+_OF_FORM = re.compile(r"base|dict|encoded|json|list|map|pem|raw|string|text|value|values|headers")
+"""Words after a secret that tell its form: `secret_list`."""
+_FOLDERS = ("PWD", "OLDPWD")
+"""Variables of a shell with its working directories."""
+_SECRET_PAIRS = re.compile(
+    r"(?:db|database|ftp|login|mysql|pg|postgres|proxy|redis|smtp|user) pass|(?:recovery|seed) phrase|sas (?:url|uri)"
+    r"|(?:azure|git|github|gitlab) pat|webhook (?:url|uri|urls)|access signature"
+)
+"""The last two words of keys that only together are secrets."""
 _BEFORE_SECRET_KEY = re.compile(
-    r"access|account|api|auth|cookie|encryption|private|secret|signing|ssh|subscription"
+    r"access|account|admin|anthropic|api|auth|aws|azure|consumer|cookie|decryption|deploy|encryption|gcp|gemini|google"
+    r"|hf|hmac|jwt|license|master|mistral|openai|private|secret|signing|ssh|storage|subscription|wandb"
 )
 """Words before `key` that make it a secret: `api_key`, but not `sort_key`."""
 _BEFORE_SECRET_TOKENS = re.compile(r"access|api|auth|bearer|refresh|session")
@@ -29,7 +48,32 @@ _BEFORE_TEXT_TOKEN = re.compile(
 )
 """Words before `token` that make it a piece of text: `eos_token`, `cost_per_token`."""
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+(?=@)")
-_QUERY_SECRET = re.compile(r"[?&](?P<name>[\w.-]+)=(?P<value>[^&#\s]+)")
+_QUERY_SECRET = re.compile(r"(?:[?&]|^)(?P<name>[\w.-]+)=(?P<value>[^&#\s]+)")
+_SIGNATURE = re.compile(
+    r"sig|signature|x-amz-(?:credential|signature)|x-goog-(?:credential|signature)", re.IGNORECASE
+)
+"""Names of signatures in a query."""
+_LONG_QUERY_SECRET = re.compile(r"(?:code|key)=[\w%+/=-]{20,}", re.IGNORECASE)
+_WEBHOOK = re.compile(
+    r"://(?:hooks\.[\w.-]+|[\w.-]+\.webhook\.office\.com|api\.telegram\.org|[\w.-]+(?=/(?:[\w.-]+/)*(?:web)?hooks?/))"
+    r"/(?P<path>[^\s?#\"']{8,})"
+)
+"""A URL whose path lets anyone post."""
+_NAME_IN_PAIR = r"[A-Za-z](?:[\w .-]*[\w.-])?"
+_PAIR = rf"{_NAME_IN_PAIR}=(?! )[^;\n]*"
+_CONNECTION = re.compile(rf"{_PAIR}(?:;\s*(?:{_PAIR})?)*|\w+=\S+(?:[ \t]+\w+=\S+)+")
+"""A text that is a connection string: pairs between semicolons, or between spaces."""
+_PAIR_OF_SEMICOLONS = re.compile(rf"(?:^|;)\s*(?P<name>{_NAME_IN_PAIR})=(?P<value>[^;\n]+)")
+_PAIR_OF_SPACES = re.compile(r"(?:^|\s)(?P<name>\w+)=(?P<value>\S+)")
+_SHORTEST_IN_PAIR = 4
+_MARKED = re.compile(
+    r"\b(?:sk-[\w-]{20,}|gh[opsur]_\w{30,}|github_pat_\w{30,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,}|xox[abeprs]-[\w-]{10,}"
+    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{35}|nvapi-[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,})"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+    re.DOTALL,
+)
+_MARKS = re.compile(r"sk-|gh[opsur]_|github_pat_|glpat-|hf_|xox|AKIA|AIza|nvapi-|eyJ|PRIVATE KEY")
+"""What a marked secret contains: most texts have none of it."""
 
 _SERVER_KEYS = frozenset({*SERVER_KINDS, "entrypoint"})
 
@@ -40,9 +84,16 @@ SHORTEST_SCRUBBED = 6
 def is_secret_name(name: str) -> bool:
     """Return whether a key of this name contains a secret."""
     words = [word.lower() for word in _WORDS.findall(name.rstrip("0123456789"))]
-    if not words:
+    is_formed = len(words) > 1 and _OF_FORM.fullmatch(words[-1]) is not None
+    while len(words) > 1 and _OF_FORM.fullmatch(words[-1]):
+        words.pop()
+    if not words or name in _FOLDERS:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last == "webhook" or _SECRET_PAIRS.fullmatch(f"{before} {last}"):
+        return True
+    if is_formed and last in ("token", "tokens", "cookie"):
+        return bool(_BEFORE_SECRET_TOKENS.fullmatch(before))
     if last in ("key", "keys"):
         return bool(_BEFORE_SECRET_KEY.fullmatch(before))
     if last == "tokens":
@@ -69,7 +120,7 @@ def hide_in_text(text: str, secrets: Iterable[str] = ()) -> str:
     """Return `text` with `secrets`, and the credentials of its URLs, hidden."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
-    for secret in _secrets_of_urls(text):
+    for secret in sorted(_secrets_in_text(text), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
 
@@ -90,8 +141,9 @@ class Leaf(NamedTuple):
 def leaves_of(data: Any, path: tuple[str | int, ...] = (), under_secret: bool = False) -> Iterator[Leaf]:
     """Yield the scalars in `data`, apart from those in lists of numbers that are not secret."""
     if isinstance(data, Mapping):
+        above = next((each for each in reversed(path) if isinstance(each, str)), "")
         for key, value in data.items():
-            yield from leaves_of(value, (*path, str(key)), under_secret or _names_secret(key, data))
+            yield from leaves_of(value, (*path, str(key)), under_secret or _names_secret(key, data, above))
     elif isinstance(data, list | tuple):
         for index, item in enumerate(() if not under_secret and _is_numeric(data) else data):
             yield from leaves_of(item, (*path, index), under_secret)
@@ -99,12 +151,13 @@ def leaves_of(data: Any, path: tuple[str | int, ...] = (), under_secret: bool = 
         yield Leaf(path, data, under_secret and is_hidden_kind(data))
 
 
-def _names_secret(key: object, owner: Mapping[Any, Any]) -> bool:
-    """Return whether `key` of `owner` is secret.
+def _names_secret(key: object, owner: Mapping[Any, Any], above: str) -> bool:
+    """Return whether `key` of `owner` is secret; `above` is the key of `owner`.
 
     A server block is not, even if the server is called `fortune_cookie`, nor is a token beside its log-probability.
     """
-    if not is_secret_name(str(key)) or (key == "token" and "logprob" in owner):
+    name = f"{above}_{key}" if key in ("key", "keys", "Key", "KEY") else str(key)
+    if not is_secret_name(name) or (key == "token" and "logprob" in owner):
         return False
     value = owner[key]
     return not (isinstance(value, Mapping) and not _SERVER_KEYS.isdisjoint(value))
@@ -120,28 +173,46 @@ def _secrets_in(data: Any) -> Iterator[str]:
         if leaf.is_secret:
             yield str(leaf.value)
         elif isinstance(leaf.value, str):
-            yield from _secrets_of_urls(leaf.value)
+            yield from _secrets_in_text(leaf.value)
+
+
+def _secrets_in_text(text: str) -> Iterator[str]:
+    if "://" in text or "sig=" in text:
+        yield from _secrets_of_urls(text)
+    if "=" in text and _CONNECTION.fullmatch(text.strip()):
+        pairs = _PAIR_OF_SEMICOLONS if ";" in text or " " not in text.strip() else _PAIR_OF_SPACES
+        for match in pairs.finditer(text):
+            if is_secret_name(match["name"]) and len(match["value"]) >= _SHORTEST_IN_PAIR:
+                yield match["value"]
+    if _MARKS.search(text):
+        yield from (match[0] for match in _MARKED.finditer(text))
 
 
 def _secrets_of_urls(text: str) -> Iterator[str]:
-    if "://" not in text:
-        return
     for match in _USERINFO.finditer(text):
         yield match[0]
         yield from (part for part in match[0].split(":", 1)[1:] if part)
-    yield from (match["value"] for match in _QUERY_SECRET.finditer(text) if is_secret_name(match["name"]))
+    for match in _QUERY_SECRET.finditer(text):
+        name = match["name"]
+        if (
+            is_secret_name(name)
+            or _SIGNATURE.fullmatch(name)
+            or _LONG_QUERY_SECRET.fullmatch(f"{name}={match['value']}")
+        ):
+            yield match["value"]
+    yield from (match["path"] for match in _WEBHOOK.finditer(text))
 
 
-def _hidden(data: Any, under_secret: bool, secrets: list[str]) -> Any:
+def _hidden(data: Any, under_secret: bool, secrets: list[str], above: str = "") -> Any:
     if isinstance(data, Mapping):
         return {
-            key: _hidden(value, under_secret or _names_secret(key, data), secrets)
+            key: _hidden(value, under_secret or _names_secret(key, data, above), secrets, str(key))
             for key, value in data.items()
         }
     if isinstance(data, list | tuple):
         if not under_secret and _is_numeric(data):
             return list(data)
-        return [_hidden(item, under_secret, secrets) for item in data]
+        return [_hidden(item, under_secret, secrets, above) for item in data]
     if under_secret and is_hidden_kind(data):
         return HIDDEN
     return hide_in_text(data, secrets) if isinstance(data, str) else data

@@ -29,6 +29,7 @@ from nemo_gym.config.components import (
 from nemo_gym.config.loading import outline
 from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.spelling import spelled
+from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.paths import extra_roots, search_roots, set_extra_roots
 
 POLICY = "policy_model"
@@ -136,7 +137,11 @@ class _Selector:
     def agent_block(self, name: str) -> Mapping[str, Any]:
         """Return the only agent in the configuration of an agent: `{implementation: options}`."""
         found = find_config(AGENT, name, self.working_directory, self.problems)
-        content = yaml.safe_load(found.path.read_bytes()) if found else {}
+        try:
+            content = load_yaml(found.path.read_bytes()) if found else {}
+        except yaml.YAMLError as error:
+            self.problems.add(None, f"{found.path if found else name} is not YAML that can be read: {error}")
+            return {}
         blocks = [block[AGENTS] for block in content.values() if isinstance(block, dict) and AGENTS in block]
         if found and len(blocks) != 1:
             self.problems.add(None, f"{found.path} does not declare one agent, but {len(blocks)}.")

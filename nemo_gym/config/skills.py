@@ -13,6 +13,8 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from nemo_gym.config.yaml_text import load_yaml
+
 SKILL_FILE = "SKILL.md"
 _DIGEST_CHARACTERS = 12
 
@@ -50,7 +52,7 @@ def parse_skill_md(skill_md_path: Path) -> SkillMetadata:
     if before.strip() or not opened or not closed:
         raise ValueError(f"{skill_md_path} does not begin with front matter between two lines of `---`")
     try:
-        return SkillMetadata.model_validate(yaml.safe_load(front))
+        return SkillMetadata.model_validate(load_yaml(front))
     except (yaml.YAMLError, ValidationError) as error:
         raise ValueError(f"the front matter of {skill_md_path} is not valid: {error}") from error
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
@@ -35,7 +35,7 @@ class PolicyUpdate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: StrictInt | str
+    version: Annotated[StrictInt, Field(ge=-(1 << 63), lt=1 << 63)] | str
     drop_in_flight: bool = Field(False, description="Drop calls that started with an earlier version.")
     reload_weights: bool = Field(
         False,

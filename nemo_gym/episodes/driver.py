@@ -25,9 +25,10 @@ from nemo_gym.failures import (
     VerifierError,
     error_of,
 )
+from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, is_odd, measure_form, parse_json
 from nemo_gym.rows.calls import with_sequence_settled
 from nemo_gym.rows.compose import compose_scored_row, mask, select_score, zero
-from nemo_gym.rows.forms import ScoredRow, TaskRow
+from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
 from nemo_gym.rows.keys import PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
 from nemo_gym.rows.verdict import EndReason, is_reward, read_failure_class
 from nemo_gym.transport import failure_of_reply
@@ -208,8 +209,27 @@ def parse_row(body: bytes) -> TaskRow:
             code="invalid_row",
             param=f"{PARAMS_KEY}.input",
         )
+    if is_odd(body):
+        _require_plain(row, body)
     task: TaskRow = row
     return task
+
+
+def _require_plain(row: AnyRow, body: bytes) -> None:
+    """Raise `InputError` for a row that is too deep, or whose integers other readers of JSON would round."""
+    depth, may_be_rounded = measure_form(row)
+    if depth > MAX_DEPTH:
+        raise InputError(
+            f"the task row has {depth} levels of objects and lists; {MAX_DEPTH} are possible",
+            code="invalid_row",
+        )
+    for place in find_long_integers(parse_json(body)) if may_be_rounded else ():
+        raise InputError(
+            f"`{place}` of the task row is an integer of more than 64 bit, which many readers of JSON round",
+            code="invalid_row",
+            param=place,
+            remedy="Write it as a string.",
+        )
 
 
 async def _score(
@@ -241,7 +261,7 @@ async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, 
     require_ok(reply, resources, "verify the attempt")
     episode.timing["verify"] = clock.monotonic() - started
     try:
-        verified = orjson.loads(reply.body)
+        verified = parse_json(reply.body)
     except orjson.JSONDecodeError as error:
         raise _no_reward(resources, f"its response is not JSON: {error}") from error
     if not isinstance(verified, dict):

@@ -34,6 +34,7 @@ from nemo_gym.episodes.environment_server import (
     HandledEpisodeError,
 )
 from nemo_gym.failures import Boundary, ConfigError, GymError
+from nemo_gym.json_objects import dump_json
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsRequest
 from nemo_gym.protocol.agent_sessions import AgentCloseSessionRequest, AgentSeedSessionRequest
 from nemo_gym.protocol.episodes import EpisodeId
@@ -111,7 +112,7 @@ class SingleAgentTurnLegacyServer(SingleAgentTurnServer):
         episode = SingleAgentTurnRequest.model_validate(
             {"episode_id": EpisodeId(rollout_id=attempt), "task": task.model_dump()}
         )
-        return JsonResponse(orjson.dumps({**row, **await drive_turn(self, episode)}))
+        return JsonResponse(dump_json({**row, **await drive_turn(self, episode)}))
 
 
 async def drive_turn(server: SingleAgentTurnServer, request: SingleAgentTurnRequest) -> ScoredRow:

@@ -17,7 +17,7 @@ from nemo_gym.export._formats import Format, Options
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import InputError
-from nemo_gym.json_objects import member
+from nemo_gym.json_objects import member, parse_json
 from nemo_gym.responses import chat_request_of
 from nemo_gym.responses.dialects import REASONING_FIELDS, BadArguments, Dialect, ReasoningHistory
 from nemo_gym.responses.turns import items_of
@@ -213,7 +213,7 @@ class _MessageWriter:
     def _call(self, call: Mapping[str, Any]) -> dict[str, Any]:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         try:
-            parsed = orjson.loads(arguments or "{}")
+            parsed = parse_json(arguments or "{}")
         except orjson.JSONDecodeError as error:
             raise Unsuitable(LeftOut.MALFORMED_ARGUMENTS, f"{name}: {error}") from error
         if not isinstance(parsed, dict):

@@ -23,6 +23,7 @@ from nemo_gym.export._shared_tasks import SharedTasks
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.metrics.estimators import sample_standard_deviation
+from nemo_gym.rollouts.output.finished import RowsOnce
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.calls import calls_of
@@ -165,10 +166,11 @@ class RolloutFiles:
     def groups(self, report: Report) -> Iterator[Group]:
         """Yield every task that has a scored, unmasked rollout, with all of them.
 
-        Raises `ConfigError` for a file that is damaged.
+        Raises `ConfigError` for a file that is damaged or has two scored rows of a rollout.
         """
         missing = self._rows.copy()
         opened: dict[str, list[ScoredRollout]] = {}
+        once = RowsOnce()
         for path, line, task in self._lines():
             report.read += 1
             name = f"{path}:{line.number}"
@@ -177,6 +179,7 @@ class RolloutFiles:
                 continue
             rollout = _scored(_parsed(line, path), name, task, report)
             if rollout is not None:
+                once.add(rollout.row, path, line.number)
                 opened.setdefault(task, []).append(rollout)
             missing[task] -= 1
             if not missing[task] and task in opened:

@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-import orjson
 import zstandard
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import parse_json
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import ENDINGS as JSONL_ENDINGS
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -82,7 +82,7 @@ def _write_parquet(pyarrow: Any, buffered: Path, target: BinaryIO, path: Path) -
         with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd") as writer:
             for rows in _batches(buffered):
                 writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, OverflowError) as error:
         raise ConfigError(
             f"the rows don't fit the columns of {path}: {error}",
             code="not_columns",
@@ -91,6 +91,6 @@ def _write_parquet(pyarrow: Any, buffered: Path, target: BinaryIO, path: Path) -
 
 
 def _batches(buffered: Path) -> Iterator[list[dict[str, Any]]]:
-    rows = (orjson.loads(line.content) for line in read_lines(buffered))
+    rows = (parse_json(line.content) for line in read_lines(buffered))
     while batch := list(islice(rows, _BATCH_ROWS)):
         yield batch

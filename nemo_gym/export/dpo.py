@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-import orjson
 from pydantic import Field
 
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextFormat, TextOptions
@@ -19,6 +18,7 @@ from nemo_gym.export._formats import ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import Outcome
+from nemo_gym.json_objects import dump_json
 
 
 class DpoOptions(TextOptions):
@@ -50,7 +50,7 @@ class PairCandidate(NamedTuple):
     def length(self) -> int:
         """Output tokens where the engine counted them, else bytes of JSON."""
         counted = self.rollout.output_tokens
-        return counted if counted is not None else len(orjson.dumps(self.chat.completion))
+        return counted if counted is not None else len(dump_json(self.chat.completion))
 
 
 class Pair(NamedTuple):

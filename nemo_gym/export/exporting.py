@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import orjson
 from pydantic import ValidationError
 
 from nemo_gym.config.problems import ConfigErrors, Problem
@@ -19,6 +18,7 @@ from nemo_gym.export._writing import ending_of, open_row_file, path_of_split
 from nemo_gym.export.report import Report
 from nemo_gym.export.settings import ExportSettings as ExportSettings
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import dump_json
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate
 
@@ -44,7 +44,7 @@ def export(settings: ExportSettings) -> Report:
             selection.select(group, report)
             path, file = outputs[splits.of(group) if splits else ""]
             for row in target.rows(group):
-                line = orjson.dumps(row)
+                line = dump_json(row)
                 digest = hashlib.blake2b(line, digest_size=_DIGEST_BYTES).digest() if merges else b""
                 if digest in digests:
                     report.duplicates += 1

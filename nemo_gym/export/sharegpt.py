@@ -22,6 +22,7 @@ from nemo_gym.export._conversation import (
 from nemo_gym.export._formats import FINISHED, ExportRecord, Format
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
+from nemo_gym.json_objects import dump_json, parse_json
 
 _ASKING = frozenset({"human", "observation"})
 
@@ -77,7 +78,7 @@ def _turn(message: Message, losses: set[Loss]) -> ExportRecord:
         if message["content"]:
             losses.add(Loss.TEXT_BESIDE_CALLS)
         calls = [_call(call) for call in message["tool_calls"]]
-        value = orjson.dumps(calls[0] if len(calls) == 1 else calls).decode()
+        value = dump_json(calls[0] if len(calls) == 1 else calls).decode()
         return {"from": "function_call", "value": value}
     kind = {"system": "system", "user": "human", "assistant": "gpt"}[message["role"]]
     return {"from": kind, "value": message["content"]}
@@ -86,7 +87,7 @@ def _turn(message: Message, losses: set[Loss]) -> ExportRecord:
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call["function"]
     arguments = function["arguments"]
-    parsed = orjson.loads(arguments) if isinstance(arguments, str) else arguments
+    parsed = parse_json(arguments) if isinstance(arguments, str) else arguments
     return {"name": function["name"], "arguments": parsed}
 
 

@@ -15,10 +15,11 @@ from pydantic import Field, ValidationError
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import InputError
+from nemo_gym.json_objects import parse_json
 from nemo_gym.rollouts.plan.plan import PlannedAttempt, attempts_of
 from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, Task, TaskShaper
-from nemo_gym.rollouts.run.options import LimitOptions
+from nemo_gym.rollouts.run.options import MAX_COUNT, LimitOptions
 from nemo_gym.rollouts.run.required_servers import only_agent, require_agents
 
 NDJSON = "application/x-ndjson"
@@ -28,9 +29,9 @@ _SHOWN_PROBLEMS = 20
 class RolloutRequestOptions(LimitOptions):
     """The options of a request, named as the keys of `ng_collect_rollouts`."""
 
-    num_repeats: int = Field(1, ge=1)
+    num_repeats: int = Field(1, ge=1, le=MAX_COUNT)
     """Rollouts of each row."""
-    num_samples_in_parallel: int = Field(64, ge=1)
+    num_samples_in_parallel: int = Field(64, ge=1, le=MAX_COUNT)
     """Rollouts in flight."""
     num_repeats_add_seed: bool = False
     """Use the number of each repeat as its sampling seed."""
@@ -65,13 +66,12 @@ def read_request(
     """Parse a request. Raises `InputError` with all problems of options, rows and agents."""
     problems: list[_Problem] = []
     if content_type.partition(";")[0].strip().lower() == NDJSON:
-        lines = [line for line in body.splitlines() if not line.isspace() and line]
+        rows: list[Any] = [line for line in body.splitlines() if not line.isspace() and line]
         options = _options_of(query, problems, strict=False)
     else:
         rows, given = _json_body(body)
-        lines = [orjson.dumps(row) for row in rows]
         options = _options_of(given, problems, strict=True)
-    tasks = _tasks_of(lines, options, Routing(only_agent=only_agent(config)), problems)
+    tasks = _tasks_of(rows, options, Routing(only_agent=only_agent(config)), problems)
     try:
         require_agents({task.agent for task in tasks}, config)
     except ConfigErrors as error:
@@ -90,7 +90,7 @@ class _Problem(NamedTuple):
 
 def _json_body(body: bytes) -> tuple[list[Any], dict[str, Any]]:
     try:
-        given = orjson.loads(body or b"null")
+        given = parse_json(body or b"null")
     except orjson.JSONDecodeError as error:
         raise _bad_request([_Problem("body", f"the body is not JSON: {error}")]) from error
     if not isinstance(given, dict) or not isinstance(given.get("rows"), list):
@@ -121,9 +121,9 @@ def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: b
 
 
 def _tasks_of(
-    lines: Sequence[bytes], options: RolloutRequestOptions, routing: Routing, problems: list[_Problem]
+    rows: Sequence[Any], options: RolloutRequestOptions, routing: Routing, problems: list[_Problem]
 ) -> list[Task]:
-    """Return the tasks of the valid lines; add the problems of the others to `problems`."""
+    """Return the tasks of the valid rows, or lines; add the problems of the others to `problems`."""
     shaper = TaskShaper(
         options.agent_name,
         options.responses_create_params,
@@ -131,9 +131,9 @@ def _tasks_of(
         routing=routing,
     )
     tasks = []
-    for number, line in enumerate(lines):
+    for number, row in enumerate(rows):
         try:
-            tasks.append(shaper.shape(line))
+            tasks.append(shaper.shape(row) if isinstance(row, bytes) else shaper.shape_row(row))
         except FaultyRowError as error:
             for fault in error.faults:
                 place = f"rows[{number}]{'.' if fault.field else ''}{fault.field}"

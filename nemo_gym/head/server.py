@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import yaml
 from fastapi import FastAPI, Request, Response
@@ -32,9 +32,9 @@ from nemo_gym.transport.directory import Directory, base_url, server_block
 class ScaleRequest(BaseModel, extra="forbid"):
     """The body of `POST /_ng/scale`."""
 
-    servers: dict[str, int]
+    servers: dict[str, Annotated[int, Field(le=(1 << 31) - 1)]]
     """Server → the number of replicas that it shall have."""
-    drain_timeout_s: float = Field(DRAIN_TIMEOUT_S, ge=0)
+    drain_timeout_s: float = Field(DRAIN_TIMEOUT_S, ge=0, allow_inf_nan=False)
     """Seconds that replicas to be removed may take to finish their sessions."""
 
 

@@ -20,8 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from nemo_gym.config import bootstrap
 from nemo_gym.config.addresses import IN_MEMORY_HOST
 from nemo_gym.config.bootstrap import Bootstrap
@@ -29,6 +27,7 @@ from nemo_gym.config.options import option_faults
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.head.server import HeadServer
+from nemo_gym.json_objects import parse_json
 from nemo_gym.launch._implementation import load_server_class
 from nemo_gym.launch.gym import LaunchableConfig
 from nemo_gym.launch.plan import RunKeys
@@ -60,7 +59,7 @@ class InlineGym:
         """Run one attempt and return its scored row; raises `UpstreamError` with the root cause if it failed."""
         reply = await self.client().post(agent, "/run", json=dict(row))
         reply.raise_for_status()
-        scored: dict[str, Any] = orjson.loads(reply.body)
+        scored: dict[str, Any] = parse_json(reply.body)
         return scored
 
 

@@ -22,6 +22,7 @@ import orjson
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.conversation import ModelReply, ToolCall
 from nemo_gym.mock_engine.policies import Scene, ScriptPolicy
@@ -60,7 +61,7 @@ _SCENES = TypeAdapter(list[_SceneEntry])
 def read_script(path: Path) -> ScriptPolicy:
     """Read a policy from a script file. Raises ConfigError with every problem in the file."""
     try:
-        written = yaml.safe_load(path.read_bytes())
+        written = load_yaml(path.read_bytes())
     except (OSError, yaml.YAMLError) as error:
         raise ConfigError(f"Can't read the script {path}: {error}.", code="script_unreadable") from error
     return script_policy(written, source=str(path))

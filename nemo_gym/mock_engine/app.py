@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import orjson
 from starlette.types import Receive, Scope, Send
 
-from nemo_gym.failures import GymError
+from nemo_gym.failures import GymError, InputError
 from nemo_gym.mock_engine._chat import ChatSurface
 from nemo_gym.mock_engine._completions import CompletionSurface
 from nemo_gym.mock_engine._faults import FaultPlan, FaultRule
@@ -39,6 +39,7 @@ from nemo_gym.mock_engine.fault_kinds import (
 from nemo_gym.mock_engine.fault_plan import read_plan
 from nemo_gym.mock_engine.refusals import ContextSizes, ErrorAnswer, Refusal
 from nemo_gym.mock_engine.request import GenerationRequest, parse_chat, parse_completion
+from nemo_gym.serving.request_bodies import BodyReader
 
 Payload: TypeAlias = dict[str, Any]
 _FULL = ErrorAnswer("Too many requests: the engine's slots and its queue are taken.", 429)
@@ -80,6 +81,7 @@ class EngineApp:
         self._delays = Random(f"{options.seed}/delays")
         self._slots = Slots(options.max_num_seqs, options.max_waiting)
         self._authorization = f"Bearer {options.api_key}" if options.api_key else None
+        self._bodies = BodyReader()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -96,6 +98,8 @@ class EngineApp:
             pass  # counted as a fault
         except ClientLeft:
             self.stats.disconnects += 1
+        except Refusal as refusal:
+            await deliver(exchange, self._error(refusal.answer))
         except asyncio.CancelledError:  # a disconnect on the in-memory transport
             self.stats.disconnects += 1
             raise
@@ -120,7 +124,7 @@ class EngineApp:
     def _refusal(self, exchange: Exchange, route: GenerationRoute | PlainRoute | None) -> RawAnswer | None:
         """Return the error for a wrong key, path or method, if any."""
         needs_key = self._authorization is not None and exchange.path.startswith("/v1")
-        if needs_key and exchange.header("authorization") != self._authorization:
+        if needs_key and not self._has_key(exchange):
             return RawAnswer(b'{"error":"Unauthorized"}', 401)  # vLLM's text, without its envelope
         if route is None:
             return RawAnswer(b'{"detail":"Not Found"}', 404)
@@ -128,8 +132,11 @@ class EngineApp:
             return RawAnswer(b'{"detail":"Method Not Allowed"}', 405)
         return None
 
+    def _has_key(self, exchange: Exchange) -> bool:
+        return self._authorization is not None and exchange.header("authorization") == self._authorization
+
     async def _answer_plainly(self, exchange: Exchange, route: PlainRoute) -> None:
-        body = await exchange.body()
+        body = await self.body(exchange)
         rule = await self._begin(exchange, route.name, body)
         fault = rule.fault if rule else None
         delivery, over_s = _delivery_of(rule)
@@ -142,6 +149,13 @@ class EngineApp:
         except Refusal as refusal:
             answer = self._error(refusal.answer)
         await deliver(exchange, answer, delivery, over_s)
+
+    async def body(self, exchange: Exchange) -> bytes:
+        """Return the body of a request; with the key it may have any size. Raises Refusal."""
+        try:
+            return await exchange.body(self._bodies, is_trusted=self._has_key(exchange))
+        except InputError as error:  # it is too large or too slow
+            raise Refusal(error.failure.message, status=error.failure.http_status) from error
 
     async def _begin(self, exchange: Exchange, route: str, body: bytes) -> FaultRule | None:
         """Return the request's rule, if any, after its delay and its faults before execution."""
@@ -159,7 +173,7 @@ class EngineApp:
         return rule
 
     async def _generate_in_slot(self, exchange: Exchange, route: GenerationRoute) -> None:
-        body = await exchange.body()
+        body = await self.body(exchange)
         if self._slots.are_full:
             await deliver(exchange, self._error(_FULL))
             return

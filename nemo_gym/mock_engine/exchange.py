@@ -11,8 +11,9 @@ from typing import NoReturn
 
 from starlette.types import Receive, Scope, Send
 
+from nemo_gym.serving.connections import UvicornSend
 from nemo_gym.serving.disconnects import DisconnectWatch
-from nemo_gym.serving.listening import UvicornSend
+from nemo_gym.serving.request_bodies import BodyReader
 from nemo_gym.transport.whole_response import send_response
 
 JSON = b"application/json"
@@ -53,17 +54,14 @@ class Exchange:
             (value.decode("latin-1") for given, value in self.scope["headers"] if given == wanted), None
         )
 
-    async def body(self) -> bytes:
-        """Return the whole request body. Raises ClientLeft."""
-        body = b""
-        while True:
-            message = await self._receive()
-            if message["type"] != "http.request":
-                raise ClientLeft
-            part: bytes = message.get("body", b"")
-            body = body + part if body else part
-            if not message.get("more_body", False):
-                return body
+    async def body(self, bodies: BodyReader, *, is_trusted: bool) -> bytes:
+        """Return the whole request body. Raises ClientLeft, and as `BodyReader.read`."""
+        length = self.header("content-length")
+        announced = None if length is None else length.encode("latin-1")
+        body = await bodies.read(self._receive, announced, is_trusted=is_trusted)
+        if body is None:
+            raise ClientLeft
+        return body
 
     async def pause(self, seconds: float) -> None:
         """Wait. Raises ClientLeft as soon as the client disconnects."""

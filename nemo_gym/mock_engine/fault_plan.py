@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine._distributions import Distribution
 
@@ -150,7 +151,7 @@ def _load(written: str) -> tuple[Any, str]:
     """Load YAML from a file, or from the text itself if it starts like a list."""
     is_inline = written.lstrip().startswith(("[", "-"))
     try:
-        loaded = yaml.safe_load(written if is_inline else Path(written).read_bytes())
+        loaded = load_yaml(written if is_inline else Path(written).read_bytes())
     except (OSError, yaml.YAMLError) as error:
         raise ConfigError(
             f"Can't read the fault plan {written}: {error}.", code="faults_unreadable"

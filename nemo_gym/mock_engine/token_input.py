@@ -61,7 +61,7 @@ class TokenInputApp:
         self.app.stats.requests[scope["path"]] += 1
         exchange = Exchange(scope, receive, send)
         try:
-            answer = RawAnswer(orjson.dumps(handler(parse_json(await exchange.body()))))
+            answer = RawAnswer(orjson.dumps(handler(parse_json(await self.app.body(exchange)))))
         except Refusal as refusal:
             answer = RawAnswer(orjson.dumps(refusal.answer.to_wire(is_flat=False)), refusal.answer.status)
         await deliver(exchange, answer)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-import orjson
 from fastapi import Request
 from fastapi.dependencies.utils import get_dependant
 from fastapi.responses import Response as HttpResponse
@@ -23,6 +22,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from nemo_gym.failures import VerifierError
+from nemo_gym.json_objects import parse_json
 from nemo_gym.resources.judge_failsafe import request_among
 from nemo_gym.resources.verdicts import NO_REWARD, check_response, dump_verdict
 from nemo_gym.responses.wire import read_field
@@ -123,7 +123,7 @@ async def score_faulty_body(verify: Callable[[Control | None], Awaitable[bytes]]
     result = await scored(lambda: verify(None), controls.run)
     if not isinstance(result, AnswerFault):
         return result
-    return controls.fault_row(result, orjson.loads(without_lone_surrogates(body))[RESPONSE_KEY])
+    return controls.fault_row(result, parse_json(without_lone_surrogates(body))[RESPONSE_KEY])
 
 
 class _Controls:
@@ -148,7 +148,7 @@ class _Controls:
 
 
 def _read_row(body: bytes) -> JsonObject:
-    row = orjson.loads(body)
+    row = parse_json(body)
     if not isinstance(row, dict) or not is_reward(row.get(REWARD_KEY)):
         raise VerifierError("The control has no reward.", code=NO_REWARD)
     return row

@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import dump_json, object_in, parse_json
 from nemo_gym.names import MCP_METADATA_KEY, MCP_TOKEN_HEADER, TOKEN_HEADER
 from nemo_gym.resources.mcp_tools import MCPTool, bare_tool_name, checked_tools, harvest_tools
 from nemo_gym.rows.compose import with_response
@@ -37,6 +37,7 @@ PROTOCOL_VERSIONS = ("2025-06-18", "2025-03-26")
 """The versions of MCP that are answered, the newest first."""
 _METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
 _ALL = None
+_SESSION_TOKEN = MCP_TOKEN_HEADER.lower().encode()
 _GYM_PATHS = EXCLUSIVE_ROUTES | {"/step", MCP_PATH}
 
 
@@ -68,7 +69,7 @@ def maybe_auto_expose(server: SimpleResourcesServer, app: FastAPI) -> dict[str, 
     app.post(MCP_PATH, include_in_schema=False)(exposure.answer)
     app.router.routes.insert(0, app.router.routes.pop())  # before a route whose path is a parameter
     access = server.middleware.access
-    access.open_routes |= {MCP_PATH}
+    access.proofs[MCP_PATH] = exposure.has_session
     return exposure.tools
 
 
@@ -91,12 +92,10 @@ class _Exposure:
 
     async def answer(self, request: Request) -> Response:
         """Answer one message of a client."""
-        asked = parse_object(await request.body())
+        asked = parse_object(await request.body(), parse=parse_json)
         if "id" not in asked:
             return Response(status_code=202)  # a notification
         claims = self._claims(request.headers.get(MCP_TOKEN_HEADER))
-        if claims is None and self._access.guards_every_route:
-            self._access.check_token(dict(request.scope["headers"]), MCP_PATH)
         method, params = str(asked.get("method")), asked.get("params") or {}
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
         if method == "tools/call":
@@ -105,7 +104,7 @@ class _Exposure:
             answer["result"] = self._methods[method](claims, params)
         else:
             answer["error"] = {"code": _METHOD_NOT_FOUND, "message": f"there is no method {method!r}"}
-        return JsonResponse(orjson.dumps(answer))
+        return JsonResponse(dump_json(answer))
 
     def _initialize(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
         asked = params.get("protocolVersion")
@@ -136,8 +135,12 @@ class _Exposure:
         headers = {SESSION_HEADER: claims.session, "content-type": "application/json"}
         if self._access.token is not None:
             headers[TOKEN_HEADER] = self._access.token
-        body = orjson.dumps(params.get("arguments") or {})
+        body = dump_json(params.get("arguments") or {})
         return _result_of(await self._transport.send("", Call("POST", tool.path, body, headers)))
+
+    def has_session(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a request has the token of a session."""
+        return self._claims(headers.get(_SESSION_TOKEN, b"").decode("latin-1")) is not None
 
     def _claims(self, token: str | None) -> SessionClaims | None:
         signed = self._tokens.session_of(token) if token else None
@@ -160,7 +163,7 @@ class _Exposure:
     def _with_token(self, body: bytes, answer: bytes) -> bytes:
         context = current_context.get()
         assert context is not None
-        seed = orjson.loads(body or b"{}")
+        seed = parse_json(body or b"{}")
         is_named = "resources_session_id" in seed
         allowed = self._server.mcp_allowed_tools_for_session(
             seed.get("task_data") or {} if is_named else seed
@@ -173,21 +176,21 @@ class _Exposure:
             "headers": {MCP_TOKEN_HEADER: token},
         }
         key = "resources_tools" if is_named else MCP_METADATA_KEY
-        return orjson.dumps({**(orjson.loads(answer or b"{}") or {}), key: metadata})
+        return dump_json({**(parse_json(answer or b"{}") or {}), key: metadata})
 
     def _with_client_names(self, body: bytes, answer: bytes) -> bytes:
         """Give the echoed response of an answer the names that the client used."""
-        scored, asked = orjson.loads(answer), orjson.loads(body)
+        scored, asked = parse_json(answer), parse_json(body)
         if isinstance(scored, dict) and read_response(scored) and read_response(asked):
             whole = {**read_response(scored), "output": read_response(asked).get("output")}
             scored = with_response(scored, whole)
-        return orjson.dumps(scored)
+        return dump_json(scored)
 
 
 def _renamed(body: bytes, server_name: str) -> bytes:
     """Return a verify request whose tool calls have the names of the server's tools."""
     try:
-        asked = orjson.loads(body)
+        asked = parse_json(body)
         output = asked["response"]["output"]
     except (ValueError, KeyError, TypeError):
         return body  # the route reports what is wrong with it
@@ -198,7 +201,7 @@ def _renamed(body: bytes, server_name: str) -> bytes:
             and isinstance(item.get("name"), str)
         ):
             item["name"] = bare_tool_name(item["name"], server_name)
-    return orjson.dumps(asked)
+    return dump_json(asked)
 
 
 def _result_of(reply: Reply) -> dict[str, Any]:
@@ -206,8 +209,8 @@ def _result_of(reply: Reply) -> dict[str, Any]:
     if not reply.ok:
         return _error_result(text)
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": False}
-    value = object_in(reply.body)
-    return {**result, "structuredContent": value} if value is not None else result
+    is_object = object_in(reply.body) is not None
+    return {**result, "structuredContent": parse_json(reply.body)} if is_object else result
 
 
 def _error_result(message: str) -> dict[str, Any]:

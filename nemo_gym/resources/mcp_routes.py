@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import ConfigError, InputError
+from nemo_gym.json_objects import parse_json
 from nemo_gym.protocol.task_folders import TaskWithFolder
 from nemo_gym.resources.mcp_clients import McpClients
 from nemo_gym.resources.mcp_tools import harvest_tools
@@ -47,7 +48,7 @@ class McpToolRoutes:
 
     async def call(self, tool: str, request: Request) -> Response:
         """Call a tool of the session with the JSON object of arguments in the body."""
-        arguments = parse_object(await request.body() or b"{}")
+        arguments = parse_object(await request.body() or b"{}", parse=parse_json)
         text = await self._clients.call(request.session[SESSION_ID_KEY], tool, arguments)
         return Response(text, media_type="text/plain; charset=utf-8")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -76,7 +76,9 @@ class SessionAccess:
     guards_every_route: bool = False
     """If True, every other route requires it too, because other machines can reach this server."""
     open_routes: frozenset[str] = HEALTH_ROUTES
-    """The routes that do not: they answer no data, or check a proof of their own."""
+    """The routes that do not: they answer no data."""
+    proofs: dict[str, Callable[[Headers], bool]] = field(default_factory=dict)
+    """Routes at which the headers may have another proof → whether they do."""
     authenticates_sessions: bool = False
     """If True, a session header requires the run's token, and a cookie that this run did not sign is refused. Other
     servers use the session as a name only and ignore foreign cookies."""
@@ -93,7 +95,7 @@ class SessionAccess:
             return Admission(opened, (), is_opened=True)
         named = headers.get(_SESSION)
         is_control = path in self.control_routes or path.startswith(_RECORD)
-        if is_control or (self.guards_every_route and path not in self.open_routes):
+        if is_control or (self.guards_every_route and not self._is_open(path, headers)):
             self.check_token(headers, path)
         elif self.authenticates_sessions and named is not None:
             self.check_token(headers, _NAMED_SESSION)
@@ -111,6 +113,10 @@ class SessionAccess:
         if path == "/seed_session":
             return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
         return Admission(session, (self._cookie(session),) if needs_cookie else ())
+
+    def _is_open(self, path: str, headers: Headers) -> bool:
+        proves = self.proofs.get(path)
+        return path in self.open_routes or (proves is not None and proves(headers))
 
     def data_for(self, path: str, context: RequestContext) -> dict[str, Any] | None:
         """Return the data of an open session, otherwise None. Raises `SessionRefusal` for a closed session."""
@@ -135,11 +141,7 @@ class SessionAccess:
 
     def check_token(self, headers: Headers, purpose: str) -> None:
         """Raise `AccessRefusal` for a request without the run's token, in its own header or as an API key."""
-        bearer = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
-        given = (headers.get(_TOKEN, b""), headers.get(_API_KEY, b""), bearer)
-        if self.token is not None and not any(
-            hmac.compare_digest(proof, self.token.encode()) for proof in given
-        ):
+        if self.token is not None and not self.has_token(headers):
             raise AccessRefusal(
                 f"{purpose} of `{self.server_name}` requires the run's token",
                 code="token_required",
@@ -147,6 +149,14 @@ class SessionAccess:
                 remedy="Call it with a ServerClient of this run, or send the token in x-ng-token. A program that"
                 " an agent starts sends it as its API key (Authorization: Bearer, or x-api-key).",
             )
+
+    def has_token(self, headers: Headers) -> bool:
+        """Return whether a request has the run's token."""
+        if self.token is None:
+            return False
+        bearer = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+        given = (headers.get(_TOKEN, b""), headers.get(_API_KEY, b""), bearer)
+        return any(hmac.compare_digest(proof, self.token.encode()) for proof in given)
 
     def _cookie(self, session: str) -> RawHeader:
         return b"set-cookie", self.cookies.header(session).encode("latin-1")

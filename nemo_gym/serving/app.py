@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.serving._error_responses import set_error_form
@@ -50,27 +51,39 @@ class GymApp(FastAPI):
             if is_prefixed:
                 scope = without_prefix(scope)
             scope["app"] = self
-            handler = self.handler_of(scope)
+            direct = self.direct_handler_of(scope)
+            handler = direct or super().__call__
             for layer in reversed(self.layers):
                 handler = partial(layer, handler)
             if is_prefixed and "path_params" in scope:
                 handler = partial(run_in_rollout, handler)
-            await self._request_middleware(handler, scope, receive, send)
+            has_route = None if direct is not None else self.has_route
+            await self._request_middleware(handler, scope, receive, send, has_route)
         elif scope["type"] == "websocket":
             await self._request_middleware(super().__call__, scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+    def has_route(self, scope: Scope) -> bool:
+        """Return whether a route takes a request; always True if the app has its own middleware, which may take any."""
+        if self.user_middleware:
+            return True
+        scope = dict(scope)  # routers note their routes in it
+        return any(route.matches(scope)[0] is Match.FULL for route in self.router.routes)
 
     def handler_of(self, scope: Scope) -> ASGIApp:
         """Return the handler of a request's path and method, without the layers around it.
 
         It is that of a direct route, or the whole app: for other routes, and if the app has its own middleware.
         """
+        return self.direct_handler_of(scope) or super().__call__
+
+    def direct_handler_of(self, scope: Scope) -> ASGIApp | None:
+        """Return the handler of a direct route, or None."""
         table, routes = self._direct_table, self.router.routes
         if len(routes) != table.routes:
             table = self._direct_table = DirectTable(routes)
-        direct = None if self.user_middleware else table.handlers.get((scope["method"], scope["path"]))
-        return direct or super().__call__
+        return None if self.user_middleware else table.handlers.get((scope["method"], scope["path"]))
 
     async def answer_error(self, request: Request, error: Exception) -> Response | None:
         """Return the response of the app's exception handler for `error`; None without such a handler."""

@@ -29,8 +29,10 @@ from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig,
 from nemo_gym.failures import Boundary
 from nemo_gym.names import (
     ALLOWED_HOSTS,
+    DEFAULT_MAX_BODY_MIB,
     DIRECTORY_KEY,
     HEALTH_ROUTES,
+    MAX_BODY_MIB,
     METRICS_ROUTE,
     OPEN_NETWORK,
     SESSIONS_ROUTE,
@@ -48,6 +50,7 @@ from nemo_gym.serving.listening import GymServer, web_config
 from nemo_gym.serving.log_lines import LogFormatter
 from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.prometheus import CONTENT_TYPE, exposition
+from nemo_gym.serving.request_bodies import BodyReader
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.serving.tracing import flush_traces, tracing_layers
 from nemo_gym.transport.directory import bound_hosts, server_block
@@ -114,6 +117,7 @@ class SimpleServer(BaseServer):
             self.cancel_on_disconnect,
             self.policy_paths,
             _new_browser_check(),
+            BodyReader(_max_body_mib()),
         )
 
     def _new_access(self) -> SessionAccess:
@@ -283,6 +287,12 @@ def _new_browser_check() -> BrowserCheck | None:
     if not all(is_loopback(host) for host in bound):
         bound.add(socket.gethostname())
     return BrowserCheck([IN_MEMORY_HOST, *bound, *(given.global_config.get(ALLOWED_HOSTS) or ())])
+
+
+def _max_body_mib() -> float:
+    given = bootstrap.current()
+    configured = given.global_config.get(MAX_BODY_MIB) if given is not None else None
+    return DEFAULT_MAX_BODY_MIB if configured is None else float(configured)
 
 
 def _is_guarded(host: str, global_config: Mapping[str, Any]) -> bool:

@@ -40,7 +40,7 @@ class BrowserCheck:
     def check(self, headers: Mapping[bytes, bytes]) -> None:
         """Raise `BrowserRefusal` for a request that a foreign web page may have made."""
         content_type = headers.get(b"content-type")
-        if content_type is None and _has_body(headers):
+        if content_type is None and has_body(headers):
             content_type = b""
         given = headers.get(b"host"), headers.get(b"origin"), content_type
         if given not in self._accepted:
@@ -80,7 +80,8 @@ class BrowserCheck:
         return name in self._hosts or (address is not None and address.is_loopback)
 
 
-def _has_body(headers: Mapping[bytes, bytes]) -> bool:
+def has_body(headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether a request with these headers has a body."""
     return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
 
 

@@ -6,26 +6,14 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache
-from http import HTTPStatus
 from typing import Any
 
-import orjson
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import (
-    HEADER_RE,
-    HEADER_VALUE_RE,
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
-from uvicorn.server import ServerState
+from starlette.types import ASGIApp
 
-from nemo_gym.failures import InputError
-from nemo_gym.transport.whole_response import STATUSES_WITHOUT_BODY, RawHeaders, send_messages
+from nemo_gym.serving.connections import GymHttpProtocol, ListenerState, with_whole_responses
 
 log = logging.getLogger(__name__)
 
@@ -34,100 +22,6 @@ SERVER_KEEPALIVE_S = 75
 DRAIN_S = 1
 BACKLOG = 4_096
 """Connections that may wait to be accepted: thousands of clients can connect at the same moment."""
-
-
-_OWN_WRITE_BYTES = 1 << 16
-"""A larger body is written apart from its head, because joining them would copy it."""
-_UVICORN_ONLY = frozenset({b"connection", b"transfer-encoding", b"content-length"})
-
-
-def with_whole_responses(app: ASGIApp) -> ASGIApp:
-    """Wrap `app` for uvicorn, so that it can send a complete response in one call (`whole_response`)."""
-
-    def serve(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        cycle = getattr(send, "__self__", None)
-        return app(scope, receive, UvicornSend(cycle) if isinstance(cycle, RequestResponseCycle) else send)
-
-    return serve
-
-
-class UvicornSend:
-    """uvicorn's `send` for one request, with the methods `whole` and `on_disconnect`.
-
-    uvicorn writes the head and the body of a response apart, which are two system calls of the server and often two
-    wake-ups of the client. It tells of a disconnect by a message only, for which a task has to wait.
-    """
-
-    __slots__ = ("cycle",)
-
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self.cycle = cycle
-
-    def __call__(self, message: Any) -> Awaitable[None]:
-        return self.cycle.send(message)
-
-    async def whole(self, status: int, headers: RawHeaders, body: bytes) -> None:
-        """Send an ordinary response in one write. Anything else is left to uvicorn."""
-        cycle = self.cycle
-        head = _head_of(status, tuple(headers))
-        if (
-            head is None
-            or len(body) > _OWN_WRITE_BYTES
-            or not cycle.keep_alive
-            or cycle.disconnected
-            or cycle.response_started
-            or cycle.flow.write_paused
-            or cycle.scope["method"] == "HEAD"
-        ):
-            await send_messages(self, status, headers, body)
-            return
-        cycle.response_started = cycle.response_complete = True
-        cycle.waiting_for_100_continue = False
-        cycle.transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body))
-        cycle.message_event.set()
-        cycle.on_response()
-
-    def on_disconnect(self, call: Callable[[], None] | None) -> None:
-        """Let `call` be called when the client disconnects before the complete response; at once if it has."""
-        self.cycle.on_disconnect = call  # type: ignore[attr-defined]
-        if call is not None and self.cycle.disconnected:
-            call()
-
-
-@lru_cache(maxsize=256)
-def _head_of(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
-    """Return the head of a response up to its Content-Length; None if uvicorn must judge its status or headers."""
-    if (
-        status < 200
-        or status in STATUSES_WITHOUT_BODY
-        or not all(_is_ordinary(*header) for header in headers)
-    ):
-        return None
-    return STATUS_LINE[status] + b"".join([b"%b: %b\r\n" % header for header in headers])
-
-
-def _is_ordinary(name: bytes, value: bytes) -> bool:
-    is_well_formed = not HEADER_RE.search(name) and not HEADER_VALUE_RE.search(value)
-    return is_well_formed and name.lower() not in _UVICORN_ONLY
-
-
-class GymHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with the gym's error form for bytes that are not HTTP, which tells of disconnects."""
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        call = getattr(self.cycle, "on_disconnect", None)
-        if call is not None and self.cycle.disconnected:
-            call()
-
-    def send_400_response(self, msg: str) -> None:
-        failure = InputError(
-            f"the request is not valid HTTP: {msg}", code="invalid_http", status=HTTPStatus.BAD_REQUEST
-        ).failure
-        body = orjson.dumps(failure.to_wire())
-        head = _head_of(failure.http_status, ((b"content-type", b"application/json"),)) or b""
-        self.transport.write(b"%bcontent-length: %d\r\nconnection: close\r\n\r\n%b" % (head, len(body), body))
-        self.transport.close()
 
 
 def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
@@ -197,6 +91,7 @@ class GymServer(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
         super().__init__(config)
+        self.server_state = ListenerState()
         self._tls = tls
         self._accepting = ExitStack()
 
@@ -243,7 +138,7 @@ class Listener:
     ) -> None:
         """With `tls`, only TLS is spoken."""
         self._tls = tls
-        self.state = ServerState()
+        self.state = ListenerState()
         self._config = web_config(app, has_lifespan=False)
         self._on_connection = on_connection
         self._accepting = ExitStack()

@@ -1,11 +1,11 @@
 """The middleware of every server. Each request passes these steps:
 
-1. The complete body is read (`request_body`). Handlers of `cancel_on_disconnect` routes are cancelled when the client
-   disconnects (`disconnects`).
-2. The request is counted; an exception becomes an error envelope (`_error_responses`).
-3. Requests of foreign web pages are refused (`browser_requests`). The run's token and the session are checked
-   (`_session_access`), and the request's context is set: calls of the handler carry its session and deadline
-   (`context`).
+1. By its head alone, requests of foreign web pages are refused (`browser_requests`), and the run's token and the
+   session are checked (`_session_access`).
+2. The complete body is read (`request_bodies`), unless the app has no such route. Handlers of `cancel_on_disconnect`
+   routes are cancelled when the client disconnects (`disconnects`).
+3. The request is counted; an exception becomes an error envelope (`_error_responses`). The request's context is set:
+   calls of the handler carry its session and deadline (`context`).
 4. The session's lock is acquired (`_session_locks`), and `request.session` gets the session's data.
 
 It is pure ASGI, so it handles requests over sockets (uvicorn) and in memory (`InMemoryTransport`) in the same way.
@@ -26,21 +26,23 @@ from nemo_gym.clock import monotonic
 from nemo_gym.failures import Boundary, GymError, InputError
 from nemo_gym.serving._error_responses import error_response
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
-from nemo_gym.serving.browser_requests import BrowserCheck
+from nemo_gym.serving.browser_requests import BrowserCheck, has_body
 from nemo_gym.serving.disconnects import DisconnectWatch
 from nemo_gym.serving.own_routes import is_about_server
 from nemo_gym.serving.prometheus import LatencyHistogram
+from nemo_gym.serving.request_bodies import BodyReader
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
 from nemo_gym.transport.memory import CLIENT_CANCELS
-from nemo_gym.transport.request_body import WholeBody, read_body
+from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_response
 
 log = logging.getLogger(__name__)
 
 _POLICY_VIOLATION = 1008
 _DEADLINE = DEADLINE_HEADER.encode()
+_LENGTH = b"content-length"
 
 
 @dataclass(slots=True)
@@ -66,10 +68,21 @@ class RequestMiddleware:
     """Paths whose handlers run the policy."""
     browsers: BrowserCheck | None = None
     """Refuses requests of foreign web pages; None outside of a run."""
+    bodies: BodyReader = field(default_factory=BodyReader)
     stats: RequestStats = field(default_factory=RequestStats)
 
-    async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request with `app`. Raises only `CancelledError`."""
+    async def __call__(
+        self,
+        app: ASGIApp,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        has_route: Callable[[Scope], bool] | None = None,
+    ) -> None:
+        """Handle a request with `app`. Raises only `CancelledError`.
+
+        `has_route`: whether the app has a route for a request. Otherwise it answers without the body.
+        """
         if scope["type"] != "http":
             if scope["type"] == "websocket" and not self._admits_websocket(scope):
                 await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
@@ -77,18 +90,39 @@ class RequestMiddleware:
             await app(scope, receive, send)
             return
         responder = _Responder(send)
-        if CLIENT_CANCELS in scope and type(receive) is WholeBody:
-            await self._handle(app, scope, receive, responder)
-            return
-        body = await read_body(receive)
-        if body is None:
-            return
-        if scope["path"] not in self.cancel_on_disconnect:
-            await self._handle(app, scope, WholeBody(body, receive), responder)
+        admitted: RequestContext | Exception
+        whole = receive if type(receive) is WholeBody else None
+        try:
+            headers = dict(scope["headers"])
+            admitted = self._admit(scope, headers, responder)
+            if whole is None:
+                body = await self._read(scope, headers, receive, send, has_route)
+                if body is None:
+                    return
+                whole = WholeBody(body, receive)
+        except Exception as error:  # noqa: BLE001 - `_handle` answers it
+            admitted = error
+        whole = whole or WholeBody(b"", receive)
+        if CLIENT_CANCELS in scope or scope["path"] not in self.cancel_on_disconnect:
+            await self._handle(app, scope, whole, responder, admitted)
             return
         teller = getattr(send, "on_disconnect", None)
         watch = DisconnectWatch(receive, lambda: responder.is_complete, teller)
-        await watch.run(self._handle(app, scope, WholeBody(body, watch.receive), responder))
+        await watch.run(self._handle(app, scope, WholeBody(whole.body, watch.receive), responder, admitted))
+
+    async def _read(
+        self,
+        scope: Scope,
+        headers: Headers,
+        receive: Receive,
+        send: Send,
+        has_route: Callable[[Scope], bool] | None,
+    ) -> bytes | None:
+        """Return the body of an admitted request; empty if it has none, or no route would read it."""
+        if has_route is not None and has_body(headers) and not has_route(scope):
+            return b""
+        is_trusted = getattr(send, "has_whole_request", False) or self.access.has_token(headers)
+        return await self.bodies.read(receive, headers.get(_LENGTH), is_trusted=is_trusted)
 
     def _admits_websocket(self, scope: Scope) -> bool:
         headers = dict(scope["headers"])
@@ -102,7 +136,14 @@ class RequestMiddleware:
             return False
         return True
 
-    async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder) -> None:
+    async def _handle(
+        self,
+        app: ASGIApp,
+        scope: Scope,
+        receive: Receive,
+        responder: _Responder,
+        admitted: RequestContext | Exception,
+    ) -> None:
         path = scope["path"]
         stats = RequestStats() if is_about_server(scope) else self.stats
         began = monotonic()
@@ -110,7 +151,9 @@ class RequestMiddleware:
         stats.in_flight += 1
         outer = current_context.get()
         try:
-            context = self._admit(path, scope, responder)
+            if isinstance(admitted, Exception):
+                raise admitted
+            context = admitted
             current_context.set(context)
             if path in EXCLUSIVE_ROUTES:
                 async with self.access.sessions.locks.exclusive(context.session):
@@ -133,9 +176,9 @@ class RequestMiddleware:
             if responder.status >= 400:
                 stats.errors += 1
 
-    def _admit(self, path: str, scope: Scope, responder: _Responder) -> RequestContext:
+    def _admit(self, scope: Scope, headers: Headers, responder: _Responder) -> RequestContext:
         """Return the context of a request. Raises for requests of foreign pages, and as `SessionAccess.admit`."""
-        headers = dict(scope["headers"])
+        path = scope["path"]
         if self.browsers is not None and CLIENT_CANCELS not in scope:  # no page can send a call in memory
             self.browsers.check(headers)
         named = scope.get("path_params", {}).get("rollout_id")

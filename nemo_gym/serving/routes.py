@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import InputError
+from nemo_gym.json_objects import dump_json
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.transport.context import LEAVE_OUT_HEADER
 from nemo_gym.transport.request_body import WholeBody
@@ -152,10 +153,10 @@ async def request_object(request: Request) -> dict[str, Any]:
     return dict(value) if value is not None else parse_object(await request.body())
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes, parse: Callable[[bytes], Any] = orjson.loads) -> dict[str, Any]:
     """Parse a JSON object. Raises `InputError`."""
     try:
-        value = orjson.loads(body)
+        value = parse(body)
     except orjson.JSONDecodeError as error:
         raise InputError(f"the request is not JSON: {error}", code="invalid_json", status=400) from error
     if not isinstance(value, dict):
@@ -189,7 +190,7 @@ def dump_body(result: Any, left_out: str | None = None) -> bytes:
     if isinstance(result, BaseModel):
         exclude = _fields_named(left_out) if left_out is not None else None
         return result.__pydantic_serializer__.to_json(result, by_alias=True, exclude=exclude)
-    return orjson.dumps(
+    return dump_json(
         result, default=_dump_object, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
     )
 

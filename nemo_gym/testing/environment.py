@@ -15,6 +15,7 @@ import orjson
 
 from nemo_gym.agents.agent import SimpleResponsesAPIAgent
 from nemo_gym.config.current import configured
+from nemo_gym.json_objects import parse_json
 from nemo_gym.mock_engine import (
     EngineOptions,
     MockEngine,
@@ -52,7 +53,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
 
 def read_rows(path: str | Path) -> list[dict[str, Any]]:
     """Read the task rows of a JSONL file. A relative path is resolved as in a configuration."""
-    return [orjson.loads(line.content) for line in read_lines(locate(Path(path)))]
+    return [parse_json(line.content) for line in read_lines(locate(Path(path)))]
 
 
 def run_environment(

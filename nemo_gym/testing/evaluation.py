@@ -32,6 +32,7 @@ from nemo_gym.config.selection import NamedConfig, select
 from nemo_gym.config.spelling import spelled
 from nemo_gym.datasets.declared import declared_files
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import parse_json
 from nemo_gym.launch.inline import inline
 from nemo_gym.metrics.records import read_measurements
 from nemo_gym.processes.event_loop_thread import EventLoopThread
@@ -219,7 +220,7 @@ def _evaluation(summary: CollectSummary) -> Evaluation:
     """Read a run's files."""
     files = summary.files
     rows, failures = (
-        [orjson.loads(line.content) for line in read_lines(path)] if holds_text(path) else []
+        [parse_json(line.content) for line in read_lines(path)] if holds_text(path) else []
         for path in (files.rows, files.failures)
     )
     metrics = json.loads(files.aggregate_metrics.read_bytes()) if files.aggregate_metrics.exists() else []

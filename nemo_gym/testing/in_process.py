@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import orjson
 from yarl import URL
 
 from nemo_gym.agents.agent import SimpleResponsesAPIAgent
 from nemo_gym.engines.model import SimpleResponsesAPIModel
 from nemo_gym.episodes.environment_server import BaseEnvironmentServer
+from nemo_gym.json_objects import parse_json
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.testing.serving import serving
@@ -88,7 +88,7 @@ class InProcessGym:
         """Return the scored row of one attempt. Raises `UpstreamError` when it failed."""
         reply = await self.post(agent, "/run", row)
         reply.raise_for_status()
-        scored: dict[str, Any] = orjson.loads(reply.body)
+        scored: dict[str, Any] = parse_json(reply.body)
         return scored
 
 

@@ -22,6 +22,7 @@ from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.tls import ca_of, uses_tls
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.names import CALL_ROUTES, HEAD_SERVER, TLS_KEY, TOKEN_HEADER
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
 from nemo_gym.transport import Call, Caller, Reply, Transport, call_once_blocking
@@ -87,7 +88,7 @@ class ServerReply(Received):
         return self.body.decode(errors="replace")
 
     async def json(self, **_: Any) -> Any:
-        return orjson.loads(self.body)
+        return parse_json(self.body)
 
     def raise_for_status(self) -> None:
         if not self.ok:
@@ -308,7 +309,7 @@ def _body_of(json: Any, data: bytes | str | None) -> bytes | None:
         return None
     if isinstance(json, BaseModel):
         return json.__pydantic_serializer__.to_json(json, by_alias=True, exclude_unset=True)
-    return orjson.dumps(json, default=_dump_model, option=orjson.OPT_NON_STR_KEYS)
+    return dump_json(json, default=_dump_model, option=orjson.OPT_NON_STR_KEYS)
 
 
 def _dump_model(value: Any) -> Any:
@@ -371,7 +372,7 @@ async def raise_for_status(response: Any) -> None:
 
 async def get_response_json(response: Any) -> Any:
     """Return the parsed JSON body."""
-    return orjson.loads(await response.read())
+    return parse_json(await response.read())
 
 
 def get_server_url(server_name: str) -> str:

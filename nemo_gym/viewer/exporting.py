@@ -15,13 +15,11 @@ from itertools import accumulate, permutations
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from nemo_gym.config.loading import outline
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.secrets import hide_secrets, secret_values
 from nemo_gym.failures import ConfigError, GymError
-from nemo_gym.json_objects import parse_object
+from nemo_gym.json_objects import dump_json, parse_json, parse_object
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.output.files import RunFiles
@@ -127,7 +125,7 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
         hidden = hide_secrets(row, secrets)
         if hidden != row:
             found.scrubbed += 1
-            line = orjson.dumps(hidden) + b"\n"
+            line = dump_json(hide_secrets(parse_json(line), secrets)) + b"\n"
         found.lines.append(line)
         found.rows.append(hidden)
     return found

@@ -89,3 +89,10 @@ async def test_a_closed_session_ends_the_attempt() -> None:
 
 def test_a_tool_error_is_json() -> None:
     assert orjson.loads(tool_error('a "quoted" name')) == {"error": 'a "quoted" name'}
+
+
+async def test_long_integers_in_arguments_reach_the_tool() -> None:
+    tools = await tools_of_an_open_session()
+    assert await tools.call("add", '{"amount": 123456789012345678901234567890}') == (
+        '{"count":123456789012345678901234567890}'
+    )

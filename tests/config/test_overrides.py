@@ -101,6 +101,16 @@ def test_a_syntax_error_is_a_problem_with_a_remedy(argument: str, message: str, 
     assert remedy in (problem.remedy or "")
 
 
+def test_a_key_of_too_many_parts_is_a_problem() -> None:
+    (problem,) = refused("+" + "a." * 3_000 + "a=1")
+    assert problem.message == "The key has more than 100 parts."
+
+
+def test_a_value_that_is_nested_too_deeply_is_a_problem() -> None:
+    (problem,) = refused("+a=" + "[" * 5_000 + "]" * 5_000)
+    assert problem.message == "The value cannot be parsed: its brackets are nested too deeply."
+
+
 def test_the_remedy_for_a_value_that_cannot_be_parsed_can_be_parsed() -> None:
     (problem,) = refused("+a=x?y=1&z#(2)")
     assert problem.remedy is not None

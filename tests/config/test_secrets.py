@@ -40,6 +40,32 @@ CANARY = "sk-canary-123"
         "Cookie",
         "private_key",
         "HF_TOKEN",
+        "pwd",
+        "db_pwd",
+        "auth",
+        "basic_auth",
+        "auth_headers",
+        "PWD_DB_PWD",
+        "oauth",
+        "db_pass",
+        "SMTP_PASS",
+        "secret_list",
+        "password_values",
+        "api_key_list",
+        "access_token_value",
+        "credentials_json",
+        "private_key_pem",
+        "private_key_base64",
+        "slack_webhook",
+        "webhook_url",
+        "seed_phrase",
+        "sas_url",
+        "github_pat",
+        "openai_key",
+        "wandb_key",
+        "master_key",
+        "passcode",
+        "aws_secretkey",
     ],
 )
 def test_names_of_secrets_are_recognised(name: str) -> None:
@@ -70,6 +96,32 @@ def test_names_of_secrets_are_recognised(name: str) -> None:
         "passwordless",
         "api_key_env_var",
         "author",
+        "auth_mode",
+        "auth_header",
+        "PWD",
+        "auth_type",
+        "use_auth_header_name",
+        "authority",
+        "token_list",
+        "token_values",
+        "token_text",
+        "eos_token_list",
+        "list",
+        "text",
+        "first_pass",
+        "pass",
+        "num_pass",
+        "phrase",
+        "webhook_timeout_s",
+        "path",
+        "pattern",
+        "answer_key",
+        "storage_keys_count",
+        "secret_file",
+        "json",
+        "headers",
+        "connection_string",
+        "session_id",
         "",
     ],
 )
@@ -118,6 +170,75 @@ def test_empty_values_of_secret_keys_are_shown(value: Any) -> None:
 def test_credentials_in_urls_are_hidden(text: str, shown: str) -> None:
     assert hide_secrets({"url": [text]}) == {"url": [shown]}
     assert hide_in_text(text) == shown
+
+
+SIGNATURE = "abcDEF012%2Fxyz%3D"
+UPPER = "ABCDEFGHIJ0123456789"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("AccountKey=abc/def==", "AccountKey=****"),
+        (
+            "DefaultEndpointsProtocol=https;AccountName=n;AccountKey=abc/def==;EndpointSuffix=core.windows.net",
+            "DefaultEndpointsProtocol=https;AccountName=n;AccountKey=****;EndpointSuffix=core.windows.net",
+        ),
+        ("Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=abcdef=", "Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=****"),
+        ("BlobEndpoint=b;SharedAccessSignature=sv=1&sig=abcdef", "BlobEndpoint=b;SharedAccessSignature=****"),
+        ("Server=db;User Id=sa;Password=hunter2;", "Server=db;User Id=sa;Password=****;"),
+        ("Driver={x};Server=db;Pwd=hunter2", "Driver={x};Server=db;Pwd=****"),
+        ("host=db port=5432 user=u password=hunter2 dbname=d", "host=db port=5432 user=u password=**** dbname=d"),
+        (f"https://a.blob.core.windows.net/c?sv=2022&se=2030&sig={SIGNATURE}", "https://a.blob.core.windows.net/c?sv=2022&se=2030&sig=****"),
+        (f"sv=2022&sig={SIGNATURE}", "sv=2022&sig=****"),
+        ("https://b.s3.aws/x?X-Amz-Credential=AKX&X-Amz-Signature=abcdef", "https://b.s3.aws/x?X-Amz-Credential=****&X-Amz-Signature=****"),
+        (f"https://maps.example/api?key={UPPER}", "https://maps.example/api?key=****"),
+        ("https://hooks.slack.com/services/T00/B00/XXXXXXXX", "https://hooks.slack.com/****"),
+        ("https://discord.com/api/webhooks/123/abcdef", "https://discord.com/****"),
+        ("https://x.webhook.office.com/webhookb2/abc@def/IncomingWebhook/1", "https://x.webhook.office.com/****"),
+        ("https://api.telegram.org/bot123:ABCDEF/sendMessage", "https://api.telegram.org/****"),
+        (f"use sk-proj-{UPPER} here", "use **** here"),
+        (f"ghp_{UPPER}{UPPER}", "****"),
+        (f"hf_{UPPER}{UPPER}", "****"),
+        ("AKIAABCDEFGHIJKLMNOP", "****"),
+        ("Bearer eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.abcdefghijkl", "Bearer ****"),
+        ("a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nb", "a\n****\nb"),
+    ],
+)  # fmt: skip
+def test_secrets_are_hidden_by_their_place_and_form_in_a_text(text: str, shown: str) -> None:
+    assert hide_in_text(text) == shown
+    assert hide_secrets({"note": [text]}) == {"note": [shown]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://host/v1/webhooks",
+        "https://docs.example/guide/api?page=2&sort=key",
+        "token = parse(x); y = 3",
+        "x=1;y=2",
+        "Let key=5 and x=3.",
+        "password=x",
+        "temperature=0.7 top_p=0.9",
+        "max_tokens=100000 tokenizer=some/tokenizer",
+        "task-12345678901234567890 and ask-me-anything-about-this-question",
+        "SELECT * FROM t WHERE a=1;",
+        "hf_hub",
+    ],
+)
+def test_texts_that_only_resemble_secrets_are_left_alone(text: str) -> None:
+    assert hide_in_text(text) == text
+    assert hide_secrets({"note": text}) == {"note": text}
+
+
+def test_a_key_continues_the_key_above_it() -> None:
+    data = {"access": {"key": CANARY, "id": "x"}, "storage": [{"keys": [CANARY]}], "sort": {"key": "name"}}
+    assert hide_secrets(data) == {
+        "access": {"key": HIDDEN, "id": "x"},
+        "storage": [{"keys": [HIDDEN]}],
+        "sort": {"key": "name"},
+    }
+    assert secret_values(data) == {CANARY}
 
 
 def test_headers_are_hidden_by_their_names() -> None:

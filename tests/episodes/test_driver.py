@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
+from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.failures import Boundary, Failure, TransportError
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, Reply
 from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.simple_agent.app import SimpleAgent
-from tests.serving.environments import CounterEnvironment, ScriptedModel, call, task_row, text
+from tests.serving.environments import VERIFY, CounterEnvironment, ScriptedModel, call, task_row, text
 from tests.waiting import until
 
 CUT = {"output": [text("cut")], "incomplete_details": {"reason": "max_output_tokens"}}
@@ -102,6 +105,59 @@ async def test_a_row_can_override_on_truncation() -> None:
 async def test_what_came_to_its_end_is_scored_whatever_the_policy(policy: str) -> None:
     row = await Gym([[ADD], [text("two")]], on_truncation=policy).run("agent", task_row())
     assert (row["_ng_outcome"], row["reward"], "_ng_masked" in row) == ("completed", 2.0, False)
+
+
+# --- Numbers ----------------------------------------------------------------------------------------------------
+
+
+class ExactRequest(BaseVerifyRequest, extra="allow"):
+    pass
+
+
+class ExactAnswer(BaseVerifyResponse, extra="allow"):
+    pass
+
+
+class Exact(CounterEnvironment):
+    """Its verifier answers with long integers, and with what it was given."""
+
+    async def verify(self, body: ExactRequest) -> ExactAnswer:  # type: ignore[override]
+        seen = str((body.model_extra or {}).get("given"))
+        made = {"count": 10**30, "deep": {"n": [-(1 << 70)]}, "seen": seen}
+        return ExactAnswer(**{**body.model_dump(), **made, "reward": 1.0})
+
+
+def exact_gym() -> Gym:
+    gym = Gym([[text("done")]])
+    gym.add(Exact, "env")
+    return gym
+
+
+async def test_long_integers_of_a_verifier_reach_the_row_as_they_are() -> None:
+    row = await exact_gym().run("agent", task_row())
+    assert (row["count"], row["deep"]) == (10**30, {"n": [-(1 << 70)]})
+
+
+async def test_long_integers_pass_through_verify_as_they_are() -> None:
+    app = Exact.standalone(name="env").setup_webserver()
+    given = {**VERIFY, "given": 1 << 70, "other": [10**30]}
+    answer = json.loads(TestClient(app).post("/verify", content=json.dumps(given)).content)
+    assert (answer["seen"], answer["given"], answer["other"]) == (str(1 << 70), 1 << 70, [10**30])
+
+
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [({"n": [1, 1 << 64]}, "`n[1]` of the task row"), ({"n": -(1 << 63) - 1}, "`n` of the task row"),
+     ({"n": json.loads("[" * 300 + "]" * 300)}, "has 301 levels")],
+)  # fmt: skip
+async def test_a_row_whose_numbers_or_depth_a_server_cannot_keep_is_refused(extra: Any, told: str) -> None:
+    gym = exact_gym()
+    call_of = Call(
+        "POST", "/run", json.dumps({**task_row(), **extra}).encode(), {"content-type": "application/json"}
+    )
+    reply = await gym.transport.send(f"http://127.0.0.1:{gym.servers['agent'].config.port}", call_of)
+    assert (reply.status, json.loads(reply.body)["error"]["code"]) == (422, "invalid_row")
+    assert told in json.loads(reply.body)["error"]["message"]
 
 
 # --- Broken connections -----------------------------------------------------------------------------------------

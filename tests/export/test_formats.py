@@ -135,7 +135,10 @@ def test_failed_and_masked_rollouts_change_no_row_of_any_format(
 def test_truncated_answers_are_not_supervised_examples(
     case: str, tmp_path: Path, token_data: list[dict[str, Any]]
 ) -> None:
-    others = [{**each, "_ng_rollout_index": 10, "_ng_outcome": "truncated"} for each in token_data]
+    others = [
+        {**each, "_ng_rollout_index": 10 + number, "_ng_outcome": "truncated"}
+        for number, each in enumerate(token_data)
+    ]
     plain, before = written_with(token_data, case, tmp_path)
     among_others, after = written_with([*others, *token_data], case, tmp_path)
     assert among_others == plain

@@ -13,7 +13,7 @@ import zstandard
 from nemo_gym.export._rollouts import Group, RolloutFiles
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import ConfigError
-from tests.export.rows import failed, row, write
+from tests.export.rows import exported, failed, row, write
 
 
 def groups_of(*paths: Path) -> tuple[list[Group], Report]:
@@ -130,3 +130,24 @@ def test_the_prompt_fingerprint_covers_instructions_input_and_tools(
     (first,), _ = groups_of(write(tmp_path / "a.jsonl", [row(0)]))
     (second,), _ = groups_of(write(tmp_path / "b.jsonl", [other]))
     assert (first.fingerprint == second.fingerprint) is is_same
+
+
+@pytest.mark.parametrize("format_name", ["sft", "kto", "dpo", "grpo", "openai", "sharegpt"])
+@pytest.mark.parametrize("reward", [1.0, 0.0])
+def test_a_rollout_with_two_scored_rows_is_refused_with_its_line(
+    format_name: str, reward: float, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"rollouts\.jsonl:3: duplicate row of task 0, repeat 1"):
+        exported(tmp_path, format_name, [row(0, 0), row(0, 1), row(0, 1, reward)])
+
+
+def test_a_failed_row_beside_the_score_of_its_rollout_is_no_second_row(tmp_path: Path) -> None:
+    attempt = {"_ng_task_index": 0, "_ng_rollout_index": 0, "_ng_failure_class": "x", "_ng_outcome": "failed"}
+    _, report = exported(tmp_path, "openai", [attempt, row(0, 0)])
+    assert report.exported == 1
+
+
+def test_equal_indices_in_two_files_are_two_rollouts(tmp_path: Path) -> None:
+    paths = [write(tmp_path / name, [row(0, 0)]) for name in ("a.jsonl", "b.jsonl")]
+    groups = list(RolloutFiles(paths).groups(Report()))
+    assert [len(group.members) for group in groups] == [1, 1]

@@ -57,3 +57,10 @@ def test_parallel_calls_and_text_beside_them_are_losses(tmp_path: Path) -> None:
 def test_turns_that_do_not_alternate_are_left_out(prompt: list[dict[str, str]], tmp_path: Path) -> None:
     _, report = exported(tmp_path, "sharegpt", [row(prompt=prompt)])
     assert report.left_out == {LeftOut.TURN_ORDER: 1}
+
+
+@pytest.mark.parametrize("format_name", ["sharegpt", "sft", "openai"])
+def test_long_integers_in_arguments_are_kept(format_name: str, tmp_path: Path) -> None:
+    long = call("Oslo") | {"arguments": '{"city": 123456789012345678901234567890}'}
+    exported(tmp_path, format_name, [row(items=[long, output("rain"), text("ok")])])
+    assert any(b"123456789012345678901234567890" in path.read_bytes() for path in tmp_path.glob("*.jsonl"))

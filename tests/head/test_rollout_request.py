@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -93,3 +94,42 @@ def test_a_long_list_of_problems_is_counted() -> None:
 
 def test_no_rows_are_no_error() -> None:
     assert read({"rows": []}).planned == 0
+
+
+@pytest.mark.parametrize("kind", ["application/json", NDJSON])
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ({"n": [1 << 64]}, r"rows\[1\]\.n\[0\] is an integer of more than 64 bit"),
+        ({"n": json.loads("[" * 300 + "]" * 300)}, r"rows\[1\] has 301 levels"),
+    ],
+)
+def test_rows_that_a_server_could_not_keep_are_refused(kind: str, extra: Any, told: str) -> None:
+    rows = [task_row(0), {**task_row(1), **extra}]
+    body = json.dumps({"rows": rows}) if kind != NDJSON else "\n".join(map(json.dumps, rows))
+    with pytest.raises(InputError, match=told):
+        read(body.encode(), kind)
+
+
+@pytest.mark.parametrize("params", [{"seed": 1 << 70}, {"metadata": {"n": [-(1 << 64)]}}])
+def test_an_option_that_a_server_could_not_keep_is_refused(params: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="is an integer of more than 64 bit"):
+        read(json.dumps({"rows": [task_row(0)], "responses_create_params": params}).encode())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_repeats": 1 << 70},
+        {"num_samples_in_parallel": 1 << 70},
+        {"max_attempts": 1 << 70},
+        {"stop_after_identical_failures": 1 << 70},
+        {"rollout_timeout_s": -1},
+    ],
+)
+def test_options_of_any_size_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        read(json.dumps({"rows": [task_row(0)], **options}).encode())
+    lines = "\n".join([json.dumps(task_row(0))]).encode()
+    with pytest.raises(InputError, match="rollout_timeout_s"):
+        read(lines, NDJSON, rollout_timeout_s="inf")

@@ -54,6 +54,20 @@ class Notebook(SimpleResourcesServer):
         return BaseVerifyResponse(**body.model_dump(), reward=float("write" in names))
 
 
+class Number(BaseModel):
+    n: int
+
+
+class Doubling(Notebook):
+    def setup_webserver(self) -> FastAPI:
+        app = super().setup_webserver()
+        app.post("/double")(self.double)
+        return app
+
+    async def double(self, body: Number) -> Number:
+        return Number(n=body.n * 2)
+
+
 def client_of(**options: Any) -> TestClient:
     notebook = Notebook.standalone(name="notebook", expose_tools_over_mcp=True, **options)
     return TestClient(notebook.finished_app(), base_url="http://127.0.0.1")
@@ -118,6 +132,14 @@ def test_a_session_may_be_limited_to_some_tools() -> None:
     token = token_of(client, {"allowed": ["erase"]})
     assert [tool["name"] for tool in rpc(client, "tools/list", token)["tools"]] == ["erase"]
     assert rpc(client, "tools/call", token, name="write", arguments={"text": "a"})["isError"] is True
+
+
+def test_long_integers_in_arguments_and_rows_are_kept() -> None:
+    client = TestClient(Doubling.standalone(name="notebook", expose_tools_over_mcp=True).finished_app())
+    token = token_of(client, {"n": 1 << 70})
+    result = rpc(client, "tools/call", token, name="double", arguments={"n": 1 << 70})
+    assert result["structuredContent"] == {"n": 1 << 71}
+    assert str(1 << 71) in result["content"][0]["text"]
 
 
 def test_invalid_arguments_are_a_result_for_the_model() -> None:

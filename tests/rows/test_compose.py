@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import Boundary, Failure
+from nemo_gym.json_objects import dump_json
 from nemo_gym.rows import verdict
 from nemo_gym.rows.compose import (
     STATED_FAILURE_KEYS,
@@ -168,3 +169,12 @@ def test_an_answer_that_breaks_its_verifier_wins_nothing(reward: float, expected
     assert read_reward(row) == expected
     assert sum(row["reward_components"].values()) == expected
     assert (row["answer_fault"], row["answer_fault_detail"]) == ("raised", "ValueError")
+
+
+def test_long_integers_of_a_row_are_kept() -> None:
+    stored = {**judge_failure_row(3), "_ng_note": 10**30}
+    row = compose_reverified_row(
+        {"n": 1 << 70}, stored, {"reward": 0.5, "count": 1 << 70}, reward_before=None
+    )
+    assert (row["n"], row["count"], row["_ng_note"]) == (1 << 70, 1 << 70, 10**30)
+    assert b'"count":1180591620717411303424' in dump_json(row)

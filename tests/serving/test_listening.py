@@ -17,17 +17,14 @@ import uvloop
 from fastapi import FastAPI, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, PrivateAttr
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
 from nemo_gym.config.tls import context_trusting, server_context
-from nemo_gym.serving.listening import GymHttpProtocol, accepting_all, web_config
+from nemo_gym.serving.listening import accepting_all
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport
-from nemo_gym.transport.whole_response import send_messages, send_response
 from tests.certificates import Authority
-from tests.waiting import TIMEOUT_S, until
+from tests.waiting import TIMEOUT_S
 
 JSON = {"content-type": "application/json"}
 VERIFY = orjson.dumps(
@@ -289,161 +286,6 @@ async def test_a_caller_that_leaves_ends_a_watched_handler_and_no_other() -> Non
             server._ended.clear()
         assert server.left == 1
         assert server.middleware.stats.cancelled == 1, "/waits was not cancelled"
-
-
-class Recorded(asyncio.Transport):
-    """Keeps what is written to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: list[bytes] = []
-        self.closed = asyncio.Event()
-
-    def write(self, data: Any) -> None:
-        self.written.append(bytes(data))
-
-    def is_closing(self) -> bool:
-        return self.closed.is_set()
-
-    def close(self) -> None:
-        self.closed.set()
-
-
-@asynccontextmanager
-async def recorded(
-    app: Any, kind: type[HttpToolsProtocol] = HttpToolsProtocol
-) -> AsyncIterator[tuple[Recorded, HttpToolsProtocol]]:
-    """uvicorn's protocol, or the gym's, with `app` on a transport that keeps what is written to it."""
-    config = web_config(app, has_lifespan=False)
-    config.load()
-    transport = Recorded()
-    protocol = kind(config, ServerState(), {}, asyncio.get_running_loop())
-    protocol.connection_made(transport)
-    yield transport, protocol
-
-
-class Fixed:
-    """An app that sends one response, in one call or in two messages."""
-
-    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        self.response = (status, headers, body)
-        self.is_whole = True
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await (send_response if self.is_whole else send_messages)(send, *self.response)
-
-
-async def test_uvicorn_sends_the_head_and_the_body_of_a_response_in_one_write() -> None:
-    """It fails where a new uvicorn has another request cycle than `UvicornSend` expects."""
-    app = Fixed(200, [(b"x-name", b"1")], b"body")
-    async with recorded(app) as (transport, protocol):
-        for _ in range(2):
-            transport.written.clear()
-            protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            await until(lambda: transport.written)
-            (written,) = transport.written
-            assert written == b"HTTP/1.1 200 OK\r\nx-name: 1\r\ncontent-length: 4\r\n\r\nbody"
-            assert protocol.timeout_keep_alive_task is not None, "an idle connection is closed after a while"
-        assert not transport.is_closing()
-
-
-@pytest.mark.parametrize(
-    ("request_line", "response"),
-    [
-        (b"GET / HTTP/1.1\r\n", (200, [], b"body")),
-        (b"GET / HTTP/1.1\r\n", (599, [(b"x", b"1")], b"body")),
-        (b"GET / HTTP/1.1\r\n", (200, [], b"x" * 100_000)),
-        (b"GET / HTTP/1.1\r\n", (204, [], b"")),
-        (b"GET / HTTP/1.1\r\n", (304, [], b"")),
-        (b"GET / HTTP/1.1\r\n", (200, [(b"connection", b"close")], b"body")),
-        (b"GET / HTTP/1.1\r\n", (200, [(b"Transfer-Encoding", b"chunked")], b"body")),
-        (b"GET / HTTP/1.1\r\n", (200, [(b"x", b"a\r\nset-cookie: stolen=1")], b"body")),
-        (b"GET / HTTP/1.1\r\n", (200, [(b"x y", b"1")], b"body")),
-        (b"GET / HTTP/1.1\r\nConnection: close\r\n", (200, [], b"body")),
-        (b"GET / HTTP/1.0\r\n", (200, [], b"body")),
-        (b"HEAD / HTTP/1.1\r\n", (200, [], b"")),
-    ],
-)
-async def test_a_response_in_one_call_is_the_response_in_two_messages(
-    request_line: bytes, response: tuple[int, list[tuple[bytes, bytes]], bytes]
-) -> None:
-    sent: list[tuple[list[bytes], bool]] = []
-    app = Fixed(*response)
-    for app.is_whole in (True, False):
-        async with recorded(app) as (transport, protocol):
-            protocol.data_received(request_line + b"Host: x\r\n\r\n")
-            await until(lambda: protocol.server_state.total_requests or transport.is_closing())
-            head, _, body = b"".join(transport.written).partition(b"\r\n\r\n")
-            sent.append(([*sorted(head.split(b"\r\n")), body], transport.is_closing()))
-    assert sent[0] == sent[1]
-    assert b"set-cookie: stolen=1" not in sent[0][0]
-
-
-async def test_a_client_that_does_not_read_holds_up_its_next_response() -> None:
-    app = Fixed(200, [], b"body")
-    async with recorded(app) as (transport, protocol):
-        protocol.pause_writing()
-        protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert not transport.written
-        protocol.resume_writing()
-        await until(lambda: protocol.server_state.total_requests)
-        assert b"".join(transport.written).endswith(b"\r\n\r\nbody")
-
-
-@pytest.mark.parametrize(
-    ("leaves", "is_told"), [("before", True), ("during", True), ("afterwards", False), ("never", False)]
-)
-async def test_a_handler_is_told_that_its_client_left_before_the_whole_response(
-    leaves: str, is_told: bool
-) -> None:
-    told: list[str] = []
-    begun, proceed = asyncio.Event(), asyncio.Event()
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if leaves == "before":
-            await proceed.wait()
-        send.on_disconnect(lambda: told.append(leaves))
-        begun.set()
-        await proceed.wait()
-        await send_response(send, 200, [], b"body")
-
-    async with recorded(app, GymHttpProtocol) as (_, protocol):
-        protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        if leaves == "during":
-            await begun.wait()
-        if leaves in ("before", "during"):
-            protocol.connection_lost(None)
-        proceed.set()
-        await asyncio.gather(*protocol.tasks)
-        if leaves == "afterwards":
-            protocol.connection_lost(None)
-    assert told == ([leaves] if is_told else [])
-
-
-async def test_nothing_is_sent_to_a_client_that_left_or_after_a_complete_response() -> None:
-    proceed = asyncio.Event()
-    refused: list[str] = []
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await proceed.wait()
-        for _ in range(2):
-            try:
-                await send_response(send, 200, [], b"body")
-            except RuntimeError as error:
-                refused.append(str(error))
-
-    for has_left in (True, False):
-        proceed.clear()
-        async with recorded(app) as (transport, protocol):
-            protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            if has_left:
-                protocol.connection_lost(None)
-            proceed.set()
-            await asyncio.gather(*protocol.tasks)
-            assert len(transport.written) == (0 if has_left else 1)
-    assert len(refused) == 1, "the second response of the second request"
 
 
 @pytest.mark.parametrize(

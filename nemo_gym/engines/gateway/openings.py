@@ -30,6 +30,8 @@ from nemo_gym.failures import Boundary, GymError
 KEY_PREFIX = "ngr_"
 _OPENED, _SEALED = "opened.json", "sealed"
 _ID = re.compile(r"[\w~:@+=-][\w.~:@+=-]{0,199}", re.ASCII)
+_LARGEST = (1 << 63) - 1
+"""The largest integer that engines and files take."""
 
 
 class RolloutRefusal(GymError):
@@ -41,15 +43,15 @@ class RolloutRefusal(GymError):
 class SamplingPins(BaseModel, extra="forbid"):
     """Sampling fields that replace those of every call. `max_tokens` limits the answer in every API."""
 
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    seed: int | None = None
-    max_tokens: int | None = Field(None, ge=1)
+    temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
+    top_p: float | None = Field(None, gt=0, le=1)
+    top_k: int | None = Field(None, ge=-1, le=_LARGEST)
+    min_p: float | None = Field(None, ge=0, le=1)
+    repetition_penalty: float | None = Field(None, gt=0, allow_inf_nan=False)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    seed: int | None = Field(None, ge=-_LARGEST, le=_LARGEST)
+    max_tokens: int | None = Field(None, ge=1, le=_LARGEST)
 
 
 class RolloutTerms(BaseModel, extra="forbid"):
@@ -58,8 +60,8 @@ class RolloutTerms(BaseModel, extra="forbid"):
     rollout_id: str | None = Field(None, pattern=f"^{_ID.pattern}$")
     sampling: SamplingPins | None = None
     model: str | None = Field(None, description="The model's name in every call.")
-    max_calls: int | None = Field(None, ge=0)
-    max_sampled_tokens: int | None = Field(None, ge=0)
+    max_calls: int | None = Field(None, ge=0, le=_LARGEST)
+    max_sampled_tokens: int | None = Field(None, ge=0, le=_LARGEST)
     expires_s: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="Seconds until the key expires."
     )

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from nemo_gym.tables import write_number
+
 _WIDTH, _HEIGHT = 440, 160
 _MARGIN = 24
 """Room for the labels below and above the chart."""
@@ -64,7 +66,7 @@ def curve_chart(title: str, points: Mapping[int, float]) -> str:
     parts = [f'<polyline points="{line}"/>', _text(0, _MARGIN - 8, "100 %", "start")]
     for k, (x, y) in places.items():
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>k = {k}: {points[k]:.1f} %</title></circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>k = {k}: {write_number(points[k], 1)} %</title></circle>'
         )
     parts += [_text(places[k][0], _HEIGHT - 6, str(k), "middle") for k in {min(points), last}]
     return _svg(title, parts)

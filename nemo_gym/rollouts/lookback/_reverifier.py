@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from nemo_gym import clock
 from nemo_gym.episodes.driver import failure_of
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
-from nemo_gym.json_objects import member
+from nemo_gym.json_objects import dump_json, member, parse_json
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
@@ -63,7 +61,7 @@ class Reverifier:
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         is_scored = task.identity in self.run.scored
         line = (self.run.scored if is_scored else self.run.failures).line_of(task.identity)
-        stored = orjson.loads(line)
+        stored = parse_json(line)
         if self.judge_failed_only and is_scored:
             return AgentAnswer(number_row(stored, task.identity), line if identity_at(line) else None)
         environment = environment_of(task.agent, self.config)
@@ -72,11 +70,11 @@ class Reverifier:
         except GymError as error:
             return error.failure
         reward_before = read_reward(stored) if is_scored else None
-        row = orjson.loads(task.row)
+        row = parse_json(task.row)
         return AgentAnswer(compose_reverified_row(row, stored, verified, reward_before=reward_before))
 
     async def _verify(self, environment: str, task: PlannedAttempt, stored: AnyRow) -> dict[str, Any]:
-        body = with_response(with_params(orjson.loads(task.row), read_params(stored)), read_response(stored))
+        body = with_response(with_params(parse_json(task.row), read_params(stored)), read_response(stored))
         session = clock.hex_id()
         if self.modes[environment] is ReverifyMode.STATELESS:
             return await self._post(environment, "/verify", body, session)
@@ -92,7 +90,7 @@ class Reverifier:
             server,
             "POST",
             path,
-            body=orjson.dumps(body),
+            body=dump_json(body),
             headers={SESSION_HEADER: session},
             session=session,
             deadline=None if self.timeout_s is None else Deadline.after(self.timeout_s),
@@ -100,7 +98,7 @@ class Reverifier:
         )
         if not reply.ok:
             raise error_of(failure_of(ServerReply(reply, "POST", server), server, f"answer {path}"))
-        answer = reply.json()
+        answer = parse_json(reply.body)
         if not isinstance(answer, dict):
             message = f"the answer of `{server}` to {path} is not a JSON object"
             raise error_of(Failure(Boundary.VERIFIER, "not_an_object", message, peer=server))
@@ -112,4 +110,4 @@ def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
     if identity in run.tasks:
         return run.tasks.line_of(identity)
     stored = (run.scored if identity in run.scored else run.failures).row(identity)
-    return identity.head() + orjson.dumps(drop_result(stored))[1:]
+    return identity.head() + dump_json(drop_result(stored))[1:]

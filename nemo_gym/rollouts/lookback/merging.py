@@ -18,6 +18,7 @@ from typing import NamedTuple
 import orjson
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
@@ -199,7 +200,7 @@ def _offsets(stored: Sequence[Sequence[PlacedRows]]) -> list[int]:
 def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:
     """Return a row with another identity; the rest of a row of the gym is kept byte by byte."""
     before = RolloutId(identity.task - offset, identity.repeat)
-    return with_identity(line, before, identity) or orjson.dumps(number_row(orjson.loads(line), identity))
+    return with_identity(line, before, identity) or dump_json(number_row(parse_json(line), identity))
 
 
 def _planned(runs: Sequence[RunFiles], *, shares_tasks: bool) -> dict[str, Planned]:

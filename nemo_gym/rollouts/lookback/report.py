@@ -20,6 +20,7 @@ from nemo_gym.metrics import AgentMetrics, reward_by_k, reward_interval
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.finished import RowsOnce
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -27,6 +28,7 @@ from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_agent_or_unknown, read_seconds, read_usage
 from nemo_gym.rows.verdict import describe_failure, read_failure_class, read_reward
+from nemo_gym.tables import write_number
 
 _OUTCOME = "count/outcome/"
 _STYLE = """
@@ -80,9 +82,12 @@ def write_report(rows: Path, output: Path) -> None:
     files = RunFiles.existing(rows)
     refuse_inputs([output], files.present())
     agents: dict[str, AgentFigures] = {}
+    once = RowsOnce()
     for path in (files.rows, files.failures):
         for line in read_lines(path) if holds_text(path) else ():
             row = read_object(line.content, f"{path}:{line.number}", code="damaged_output")
+            if path == files.rows:
+                once.add(row, path, line.number)
             agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
     write_atomically(output, (part.encode() for part in render_report(rows.name, agents)))
 
@@ -130,7 +135,7 @@ def _headline(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         interval = f"{bounds.low:.4g} to {bounds.high:.4g}, with 95 % confidence" if bounds else ""
         yield "mean reward", f"{metrics['mean/reward']:.4g}", interval
     for k, percent in reward_by_k(metrics, "pass").items():
-        yield f"pass@{k}", f"{percent:.1f} %", ""
+        yield f"pass@{k}", f"{write_number(percent, 1)} %", ""
 
 
 def _table(rows: Iterator[tuple[str, str, str]]) -> str:

@@ -46,6 +46,7 @@ from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.models import ReverifyMode
 from nemo_gym.rows.parts import read_agent_or_unknown, read_reverification
 from nemo_gym.rows.verdict import describe_failure, is_judge_failure, read_failure_class
+from nemo_gym.tables import write_number
 from nemo_gym.transport import Caller
 
 
@@ -92,7 +93,8 @@ class Changes:
     def describe(self) -> Iterator[str]:
         again = self.same + self.changed
         if again:
-            means = f"their mean went from {self.before / again:.4f} to {self.after / again:.4f}"
+            before, after = (write_number(total / again, 4) for total in (self.before, self.after))
+            means = f"their mean went from {before} to {after}"
             yield f"{self.changed:,} of {again:,} rewards changed; {means}"
         if self.judged:
             yield f"{self.judged:,} rollouts whose judge had failed have a reward now"

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import orjson
-
-from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import parse_json
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
+from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows, duplicate_row
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rows.identity import RolloutId
 
@@ -25,9 +23,9 @@ class IndexedRows(PlacedRows):
         """Raises `ConfigError` for an invalid line and, with `unique`, for a second row of a rollout."""
         super().__init__(path, numbers_rows=numbers_rows)
         self._index: dict[RolloutId, PlacedRow] = {}
-        for number, row in enumerate(self.places, start=1):
+        for row in self.places:
             if unique and row.identity in self._index:
-                raise ConfigError(f"{path}:{number}: duplicate row of {row.identity}", code="duplicate_row")
+                raise duplicate_row(path, row.number, row.identity)
             self._index[row.identity] = row
 
     def __contains__(self, identity: object) -> bool:
@@ -44,7 +42,7 @@ class IndexedRows(PlacedRows):
         return self.line(self._index[identity])
 
     def row(self, identity: RolloutId) -> dict[str, Any]:
-        return cast("dict[str, Any]", orjson.loads(self.line_of(identity)))
+        return cast("dict[str, Any]", parse_json(self.line_of(identity)))
 
 
 class StoredRun:

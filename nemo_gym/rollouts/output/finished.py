@@ -8,10 +8,10 @@ first attempt. Rows from other programs are parsed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -47,12 +47,33 @@ def read_finished(path: Path, is_planned: IsPlanned) -> StoredRollouts:
         if not is_planned(identity):
             unplanned += 1
         elif not finished.add(identity):
-            raise ConfigError(
-                f"{path}:{line.number}: duplicate row of {identity}",
-                code="duplicate_row",
-                remedy="A run has one row per rollout: remove one of the two, or start with +overwrite=true.",
-            )
+            raise duplicate_row(path, line.number, identity)
     return StoredRollouts(finished, unplanned)
+
+
+class RowsOnce:
+    """Refuses a second row of a rollout, in each of several files."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[Path, RolloutId]] = set()
+
+    def add(self, row: Mapping[str, Any], path: Path, number: int) -> None:
+        """Note the row on line `number` of `path`; one without identity is ignored. Raises `ConfigError`."""
+        identity = identity_in(row)
+        if identity is None:
+            return
+        if (path, identity) in self._seen:
+            raise duplicate_row(path, number, identity)
+        self._seen.add((path, identity))
+
+
+def duplicate_row(path: Path, number: int, identity: RolloutId) -> ConfigError:
+    """Return the refusal of a second row of a rollout, on line `number`."""
+    return ConfigError(
+        f"{path}:{number}: duplicate row of {identity}",
+        code="duplicate_row",
+        remedy="A run has one row per rollout: remove one of the two, or start with +overwrite=true.",
+    )
 
 
 def read_durations(path: Path) -> dict[int, float]:
@@ -75,13 +96,18 @@ class PlacedRow(NamedTuple):
     """Offset of the first byte."""
     length: int
     """Bytes, without the line break."""
+    number: int
+    """The line, from 1."""
 
 
 class PlacedRows:
     """A file of rows with the positions of its lines; a missing file has none."""
 
     def __init__(self, path: Path, *, numbers_rows: bool = False) -> None:
-        """`numbers_rows` is as in `identity_of_line`. Raises `ConfigError` for an invalid line."""
+        """`numbers_rows`: a row without any identity, as other programs write it, gets its number among the rows.
+
+        Blank lines are skipped. Raises `ConfigError` for an invalid line.
+        """
         self.path = path
         self.places: list[PlacedRow] = []
         self._opened = ExitStack()
@@ -90,8 +116,10 @@ class PlacedRows:
             start = 0
             for number, line in enumerate(self._file, start=1):
                 content = line.removesuffix(b"\n")
-                identity = identity_of_line(content, path, number, numbers_rows=numbers_rows)
-                self.places.append(PlacedRow(identity, start, len(content)))
+                if content and not content.isspace():
+                    row_number = len(self.places) if numbers_rows else None
+                    identity = identity_of_line(content, path, number, row_number=row_number)
+                    self.places.append(PlacedRow(identity, start, len(content), number))
                 start += len(line)
 
     def line(self, place: PlacedRow) -> bytes:
@@ -102,10 +130,10 @@ class PlacedRows:
         self._opened.close()
 
 
-def identity_of_line(line: bytes, path: Path, number: int = 0, *, numbers_rows: bool = False) -> RolloutId:
+def identity_of_line(line: bytes, path: Path, number: int = 0, *, row_number: int | None = None) -> RolloutId:
     """Return the identity of a row of `path`. Raises `ConfigError` for an invalid line.
 
-    With `numbers_rows`, a row without any identity, as other programs write it, gets that of its line: `number` from 1.
+    A row without any identity is the first rollout of task `row_number`, if it is given.
     """
     place = f"{path}:{number}"
     if (identity := identity_at(line, place)) is not None:
@@ -114,7 +142,7 @@ def identity_of_line(line: bytes, path: Path, number: int = 0, *, numbers_rows: 
     row = read_object(line, place, code="damaged_output", remedy=remedy)
     if (identity := identity_in(row)) is not None:
         return identity
-    if numbers_rows and TASK_INDEX_KEY not in row:
-        return RolloutId(number - 1, 0)
+    if row_number is not None and TASK_INDEX_KEY not in row:
+        return RolloutId(row_number, 0)
     message = f"{place}: the row has no `_ng_task_index` and `_ng_rollout_index`"
     raise ConfigError(message, code="damaged_output", remedy=remedy)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import orjson
 
 from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
 from nemo_gym.failures import ConfigError
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, measure_form, object_in, parse_json
 from nemo_gym.rollouts.plan.routing import Routing, source_of
 from nemo_gym.rows.compose import drop_reserved, with_agent, with_params, with_skills
 from nemo_gym.rows.forms import AnyRow, TaskRow
@@ -22,7 +23,6 @@ from nemo_gym.rows.keys import AGENT_REF_KEY, PARAMS_KEY
 from nemo_gym.rows.parts import is_reserved, read_agent
 from nemo_gym.rows.version import require_readable
 
-AGENT_TYPE = "responses_api_agents"
 _NO_AGENT = "is missing, and no +agent_name is set (a gym with only one agent needs neither)"
 SHOWN_FAULTS = 50
 """Faults that a report prints; the rest are counted."""
@@ -146,7 +146,11 @@ class TaskShaper:
 
     def shape(self, line: bytes) -> Task:
         """Return the task of a line. Raises `FaultyRowError` with all faults."""
-        row = parse_row(line)
+        return self.shape_row(parse_row(line), line.strip())
+
+    def shape_row(self, row: Any, encoded: bytes | None = None) -> Task:
+        """Return the task of a row, which `encoded` is as JSON. Raises `FaultyRowError` with all faults."""
+        form_faults = find_form_faults(row, encoded)
         reserved = tuple(filter(is_reserved, row))
         if reserved:
             row = drop_reserved(row)
@@ -156,13 +160,15 @@ class TaskShaper:
         if self.overrides and isinstance(shaped.get(PARAMS_KEY), dict):
             shaped = with_params(shaped, merge(shaped[PARAMS_KEY], self.overrides))
         source, agent = source_of(shaped), self.routing.agent_of(shaped, self.agent_name)
-        faults = [*_params_faults(shaped), *self._agent_faults(shaped, agent)]
+        added_faults = _long_integers(shaped) if self.overrides or self.prompt is not None else []
+        faults = [*form_faults, *added_faults, *_params_faults(shaped), *self._agent_faults(shaped, agent)]
         if faults:
-            raise FaultyRowError(*faults)
+            raise FaultyRowError(*dict.fromkeys(faults))
         if self.needs_seed:
             extra_body_of(shaped[PARAMS_KEY])
         shaped = self._completed(shaped, str(agent))
-        encoded = orjson.dumps(shaped) if shaped is not row or reserved else line.strip()
+        if encoded is None or shaped is not row or reserved:
+            encoded = orjson.dumps(shaped)
         return Task(str(agent), shaped, encoded, reserved, source)
 
     def _completed(self, row: TaskRow, agent: str) -> TaskRow:
@@ -199,9 +205,33 @@ def parse_row(line: bytes) -> TaskRow:
         raise FaultyRowError(
             FieldFault("", f"is not JSON: {error.msg} (character {error.pos + 1})")
         ) from error
+    return require_object(row)
+
+
+def require_object(row: Any) -> TaskRow:
+    """Return a row. Raises `FaultyRowError` unless it is an object."""
     if not isinstance(row, dict):
         raise FaultyRowError(FieldFault("", f"must be a JSON object, not {kind_of(row)}"))
     return TaskRow(row)
+
+
+def find_form_faults(row: Any, encoded: bytes | None = None) -> list[FieldFault]:
+    """Return the integers of a row that readers of JSON round. Raises `FaultyRowError` for a row that is too deep.
+
+    `encoded` is the row as JSON; without it, `row` was parsed with integers of any size.
+    """
+    depth, may_be_rounded = measure_form(require_object(row))
+    if depth > MAX_DEPTH:
+        message = f"has {depth} levels of objects and lists, and a row can have {MAX_DEPTH}"
+        raise FaultyRowError(FieldFault("", message))
+    if encoded is None:
+        return _long_integers(row)
+    return _long_integers(parse_json(encoded)) if may_be_rounded else []
+
+
+def _long_integers(row: Mapping[str, Any]) -> list[FieldFault]:
+    message = "is an integer of more than 64 bit, which many readers of JSON round: write it as a string"
+    return [FieldFault(place, message) for place in islice(find_long_integers(row), SHOWN_FAULTS)]
 
 
 def read_object(line: bytes, place: str, *, code: str, remedy: str | None = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import Boundary, Failure, Outcome
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rows.compose import compose_failure_row, name_agent
 from nemo_gym.rows.forms import AnyRow, ScoredRow
@@ -75,7 +76,7 @@ class Failed:
 
     def to_line(self, planned: PlannedAttempt, *, terminal: bool, failed_at: float | None = None) -> bytes:
         """Return the failure row, without a reward. `failed_at` is the time in seconds since 1970."""
-        return orjson.dumps(
+        return dump_json(
             compose_failure_row(
                 planned.identity,
                 planned.attempt_index,
@@ -135,7 +136,8 @@ def _row_line(planned: PlannedAttempt, answer: AgentAnswer, added: dict[str, Any
     rest = _after_identity(answer, head)
     if rest is None:
         identity = planned.identity.members()
-        return orjson.dumps(identity | answer.row | identity | added)
+        row = answer.row if answer.encoded is None else parse_json(answer.encoded)
+        return dump_json(identity | row | identity | added)
     members = orjson.dumps(added)[1:-1] + b"," if added else b""
     return head + members + rest
 

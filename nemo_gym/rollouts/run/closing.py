@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from nemo_gym.rollouts.run.failure_groups import failure_lines
 from nemo_gym.rollouts.run.progress import duration
 from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
+from nemo_gym.tables import write_number
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -74,8 +75,8 @@ def _cells(agent: AgentSummary, ks: Sequence[int]) -> list[str]:
     return [
         agent.agent,
         *(f"{count:,}" for count in counts),
-        "-" if agent.mean_reward is None else f"{agent.mean_reward:.3f}",
-        f"{agent.ci95[0]:.3f} to {agent.ci95[1]:.3f}" if agent.ci95 else "-",
+        "-" if agent.mean_reward is None else write_number(agent.mean_reward),
+        " to ".join(map(write_number, agent.ci95)) if agent.ci95 else "-",
         *(_percent(agent.pass_at.get(k)) + ("*" if agent.short_tasks.get(k) else "") for k in ks),
         _percent(agent.coverage),
     ]
@@ -88,7 +89,7 @@ def _shown_k(agents: Sequence[AgentSummary]) -> list[int]:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f} %"
+    return "-" if value is None else f"{write_number(value, 1)} %"
 
 
 def _closing_lines(summary: CollectSummary) -> Iterator[str]:

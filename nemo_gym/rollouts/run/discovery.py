@@ -13,6 +13,7 @@ import yaml
 
 from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.tls import ca_of, uses_tls
+from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.discovery_files import (
     RUN_KEY,
     discovery_names,
@@ -137,7 +138,7 @@ def _is_at(config: Mapping[str, Any], host: str | None, port: int | None) -> boo
 
 def _parse(text: str, source: str) -> dict[str, Any]:
     try:
-        config = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        config = load_yaml(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"{source} is not YAML: {error}", code="discovery_damaged") from error
     if not isinstance(config, dict):

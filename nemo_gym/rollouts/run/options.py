@@ -31,25 +31,34 @@ class RunLimits:
     """Bounds in seconds of the delay before another attempt: exponential, with full jitter."""
 
 
+MAX_COUNT = (1 << 31) - 1
+"""The largest number of rollouts, attempts and the like that an option can have."""
+
+
 class RunOptions(BaseModel, defer_build=True):
     """The base of options. Commands that only know their names build no validators."""
 
 
 class StopOptions(RunOptions, extra="forbid", populate_by_name=True, frozen=True):
     stop_after_identical_failures: int = Field(
-        20, ge=0, description="Stop after this number of consecutive identical failures; 0 for never."
+        20,
+        ge=0,
+        le=MAX_COUNT,
+        description="Stop after this number of consecutive identical failures; 0 for never.",
     )
 
 
 class LimitOptions(StopOptions):
     """The bounds that users can set."""
 
-    num_samples_in_parallel: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+    num_samples_in_parallel: Annotated[int, Field(ge=1, le=MAX_COUNT)] | Literal["auto"] = Field(
         64, description="Rollouts in flight at once; `auto` determines how many saturate the engine."
     )
-    max_attempts: int = Field(3, ge=1, description="Attempts at a rollout whose failures are temporary.")
+    max_attempts: int = Field(
+        3, ge=1, le=MAX_COUNT, description="Attempts at a rollout whose failures are temporary."
+    )
     rollout_timeout_s: float | None = Field(
-        1800.0, gt=0, description="Seconds that an attempt may take; null for no limit."
+        1800.0, gt=0, allow_inf_nan=False, description="Seconds that an attempt may take; null for no limit."
     )
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from nemo_gym import clock
 from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.tables import write_number
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -206,7 +207,7 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
     elif left is not None:
         phrases.append(f"{duration(left)} left")
     if counters.mean_reward is not None:
-        phrases.append(f"mean reward {counters.mean_reward:.3f}")
+        phrases.append(f"mean reward {write_number(counters.mean_reward)}")
     allowed = f" of {counters.auto.size} ({counters.auto.search})" if counters.auto else ""
     phrases.append(f"{counters.in_flight} in flight{allowed}")
     if counters.retries:

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from nemo_gym.config.yaml_text import load_yaml
+
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MIB = 1 << 20
 
@@ -152,7 +154,9 @@ class ComposeFile(_Strict):
 def read_compose_file(path: Path) -> ComposeFile:
     """Read a Compose file. Raises ValueError naming everything that sandboxes cannot honour."""
     try:
-        return ComposeFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return ComposeFile.model_validate(load_yaml(path.read_text(encoding="utf-8")))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML that can be read: {error}") from error
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise ValueError(f"{path} cannot run in sandboxes: {problems}") from error

@@ -60,6 +60,34 @@ def test_terms_that_make_no_sense_are_refused(tmp_path: Path, terms: dict[str, A
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("content", [
+    '{"sampling": {"temperature": "nan"}}', '{"sampling": {"temperature": 1e400}}', '{"sampling": {"temperature": -5}}',
+    '{"sampling": {"temperature": "inf"}}', '{"sampling": {"temperature": NaN}}', '{"sampling": {"top_p": 0}}',
+    '{"sampling": {"top_p": 1.5}}', '{"sampling": {"top_p": "nan"}}', '{"sampling": {"top_k": -2}}',
+    '{"sampling": {"top_k": 1180591620717411303424}}', '{"sampling": {"min_p": -0.1}}', '{"sampling": {"min_p": 2}}',
+    '{"sampling": {"repetition_penalty": 0}}', '{"sampling": {"repetition_penalty": "inf"}}',
+    '{"sampling": {"presence_penalty": "-inf"}}', '{"sampling": {"presence_penalty": 3}}',
+    '{"sampling": {"frequency_penalty": "nan"}}', '{"sampling": {"seed": 1180591620717411303424}}',
+    '{"sampling": {"seed": -1180591620717411303424}}', '{"sampling": {"max_tokens": 1180591620717411303424}}',
+    '{"max_calls": 1180591620717411303424}', '{"max_sampled_tokens": 1180591620717411303424}',
+    '{"expires_s": 1e400}', '{"expires_s": "nan"}', '{"expires_s": -1}',
+])  # fmt: skip
+def test_numbers_that_make_no_sense_are_refused(tmp_path: Path, content: str) -> None:
+    headers = WITH_TOKEN | {"content-type": "application/json"}
+    refused = gateway(tmp_path).post("/ng-rollouts", content=content, headers=headers)
+    assert 400 <= refused.status_code < 500
+    assert refused.json()["error"]["code"] in ("invalid_request", "invalid_json")
+
+
+@pytest.mark.parametrize("sampling", [
+    {"temperature": 0}, {"temperature": 5.0, "top_p": 1, "top_k": -1, "min_p": 0},
+    {"top_k": 0, "repetition_penalty": 3.5}, {"presence_penalty": -2, "frequency_penalty": 2},
+    {"seed": -(1 << 63) + 1, "max_tokens": 1}, {"seed": (1 << 63) - 1},
+])  # fmt: skip
+def test_numbers_that_engines_take_are_accepted(tmp_path: Path, sampling: dict[str, Any]) -> None:
+    assert opened(gateway(tmp_path), sampling=sampling)
+
+
 def test_a_sealed_rollout_refuses_calls_and_stays_readable(tmp_path: Path) -> None:
     client = gateway(tmp_path)
     rollout = opened(client, rollout_id="r")

@@ -193,3 +193,11 @@ def test_failed_and_missing_rollouts_count_as_zero_when_asked(tmp_path: Path) ->
     assert (metrics["count/scored"], metrics["count/imputed"]) == (3, 2)
     assert metrics["mean/reward"] == pytest.approx(rows[0]["reward"] / 3)
     assert len(read_rows(merged.files.rows)) == 1
+
+
+def test_blank_lines_of_shards_are_skipped(tmp_path: Path) -> None:
+    shard = store_shard(tmp_path / "shard.jsonl", rollouts())
+    merged = merge_shards([shard], tmp_path / "a.jsonl")
+    shard.write_bytes(b"\n" + shard.read_bytes().replace(b"\n", b"\n \n"))
+    again = merge_shards([shard], tmp_path / "b.jsonl")
+    assert again.files.rows.read_bytes() == merged.files.rows.read_bytes()

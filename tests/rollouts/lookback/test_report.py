@@ -80,3 +80,9 @@ def test_the_run_itself_is_not_overwritten(tmp_path: Path) -> None:
     path = store(tmp_path / "out.jsonl", [scored_row(0)])
     with pytest.raises(ConfigError):
         write_report(path, path)
+
+
+def test_a_score_given_twice_is_damage(tmp_path: Path) -> None:
+    rows = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(0)], [failure_row(0), failure_row(0)])
+    with pytest.raises(ConfigError, match=r"run\.jsonl:2: duplicate row of task 0, repeat 0"):
+        write_report(rows, tmp_path / "report.html")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
@@ -69,3 +70,14 @@ def test_rows_of_other_programs_are_numbered_by_their_lines(tmp_path: Path) -> N
     assert list(run.scored) == [RolloutId(0, 0), RolloutId(1, 0)]
     assert run.scored.row(RolloutId(1, 0)) == {"reward": 0.0}
     run.close()
+
+
+def test_blank_lines_are_skipped_and_counted_as_lines(tmp_path: Path) -> None:
+    path = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(1)])
+    path.write_bytes(b"\n" + path.read_bytes().replace(b"}\n{", b"}\n  \n\r\n{") + b"\n")
+    run = StoredRun(path)
+    assert [run.scored.row(RolloutId(task, 0))["_ng_task_index"] for task in (0, 1)] == [0, 1]
+    run.close()
+    path.write_bytes(b"\n" + path.read_bytes() + orjson.dumps(scored_row(1)) + b"\n")
+    with pytest.raises(ConfigError, match=r"run\.jsonl:8: duplicate row of task 1, repeat 0"):
+        StoredRun(path)

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.json_objects import MAX_DEPTH, parse_json
 from nemo_gym.prompt import PromptConfig
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, TaskShaper, merge
 
@@ -26,8 +27,61 @@ def faulty_fields(row: Any, **options: Any) -> list[str]:
 
 
 def test_a_row_that_needs_nothing_is_sent_letter_by_letter() -> None:
-    line = b'{"responses_create_params": {"input": []}, "agent_ref": {"name": "a"}, "n": 123456789012345678901234}'
+    line = b'{"responses_create_params": {"input": []}, "agent_ref": {"name": "a"}, "n": 1.23456789012345678901234}'
     assert TaskShaper().shape(line + b"\n").encoded == line
+
+
+LONG = 1 << 64
+
+
+@pytest.mark.parametrize(
+    ("extra", "fields"),
+    [
+        ('"n": 18446744073709551616', ["n"]),
+        ('"n": -9223372036854775809', ["n"]),
+        ('"n": ' + "9" * 308, ["n"]),
+        ('"m": {"tests": {"in": [[1, 1180591620717411303424]], "out": [36893488147419103232]}}',
+         ["m.tests.in[0][1]", "m.tests.out[0]"]),
+        ('"n": 18446744073709551616, "agent_ref": 5', ["n", "agent_ref"]),
+        ('"n": 18446744073709551615, "m": -9223372036854775808', []),
+        ('"n": 1e30, "m": 123456789012345678901234.0, "text": "123456789012345678901234"', []),
+        ('"n": 0.1234567890123456789012345, "text": "\\": 99999999999999999999 "', []),
+    ],
+)  # fmt: skip
+def test_integers_that_readers_round_are_refused(extra: str, fields: list[str]) -> None:
+    line = f'{{"responses_create_params": {{"input": []}}, "agent_ref": {{"name": "a"}}, {extra}}}'
+    found: list[str] = []
+    try:
+        assert TaskShaper().shape(line.encode()).encoded == line.encode()
+    except FaultyRowError as error:
+        found = [fault.field for fault in error.faults]
+    assert found == fields
+    if '"agent_ref": 5' not in extra:
+        found = []
+        try:
+            TaskShaper().shape_row(parse_json(line))
+        except FaultyRowError as error:
+            found = [fault.field for fault in error.faults]
+        assert found == fields, "and so is a row that is parsed already"
+
+
+def test_an_option_that_is_a_long_integer_is_refused() -> None:
+    assert faulty_fields(ROW, overrides={"metadata": {"n": LONG}}) == ["responses_create_params.metadata.n"]
+
+
+@pytest.mark.parametrize(
+    ("depth", "is_refused"), [(MAX_DEPTH, False), (MAX_DEPTH + 1, True), (300, True), (1000, True)]
+)
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_a_row_that_is_too_deep_is_refused(depth: int, is_refused: bool, opening: str) -> None:
+    closing = {"[": "]"}.get(opening, "}")
+    deep = opening * (depth - 1) + "1" + closing * (depth - 1)
+    line = f'{{"responses_create_params": {{"input": []}}, "agent_ref": {{"name": "a"}}, "deep": {deep}}}'
+    if is_refused:
+        with pytest.raises(FaultyRowError, match=f"has {depth} levels"):
+            TaskShaper(overrides={"temperature": 1.0}).shape(line.encode())
+    else:
+        TaskShaper(overrides={"temperature": 1.0}).shape(line.encode())
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,14 @@ def test_numbers_too_long_for_a_parser_survive_in_the_row() -> None:
     assert b"123456789012345678901234567890" in score_of(orjson.loads(encoded), encoded).line
 
 
+@pytest.mark.parametrize("encoded", [row for _, row in FOREIGN_ROWS], ids=[name for name, _ in FOREIGN_ROWS])
+def test_they_survive_in_rows_of_any_agent(encoded: bytes) -> None:
+    encoded = encoded.rstrip()[:-1] + b',"answer":[-123456789012345678901234567890]}'
+    assert b"[-123456789012345678901234567890]" in score_of(orjson.loads(encoded), encoded).line
+    parsed = {**orjson.loads(encoded), "answer": 10**30}
+    assert b'"answer":1%b' % (b"0" * 30) in score_of(parsed).line
+
+
 @pytest.mark.parametrize(
     ("response", "outcome"),
     [
