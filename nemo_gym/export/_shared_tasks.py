@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.comparison import task_digest
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.identity import identity_at, identity_in
+from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
 
 _REMEDY = "Without +options.across_runs=true, each input is exported by itself."

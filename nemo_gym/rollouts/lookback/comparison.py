@@ -7,7 +7,6 @@ error of the difference (Miller 2024, "Adding Error Bars to Evals", section 4.2)
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -15,22 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_record
-from nemo_gym.names import (
-    AGENT_REF_KEY,
-    PARAMS_KEY,
-    RESERVED_PREFIX,
-    REWARD_KEY,
-    SKILLS_REF_KEY,
-    TASK_SOURCE_KEY,
-)
+from nemo_gym.names import PARAMS_KEY, REWARD_KEY
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.plan.task_content import task_digest
 
-_OF_THE_RUN = frozenset({AGENT_REF_KEY, PARAMS_KEY, SKILLS_REF_KEY, TASK_SOURCE_KEY})
-"""Fields of a task row that depend on the run."""
 _TITLE_CHARS = 60
 
 
@@ -186,17 +175,6 @@ def attempts_of(
         else:
             task.scores.append(record.measurements[score])
     return {keys[index]: task for index, task in tasks.items()}
-
-
-def task_digest(row: Mapping[str, Any]) -> str:
-    """Return the digest of a task's content: its input and its own fields, without agent, model and sampling."""
-    own = {
-        key: value
-        for key, value in row.items()
-        if not key.startswith(RESERVED_PREFIX) and key not in _OF_THE_RUN
-    }
-    own["input"] = (row.get(PARAMS_KEY) or {}).get("input")
-    return hashlib.blake2b(orjson.dumps(own, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 
 def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:

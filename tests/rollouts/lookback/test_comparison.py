@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from nemo_gym.rollouts.lookback.comparison import compare, interval_of, task_digest
+from nemo_gym.rollouts.lookback.comparison import compare, interval_of
+from nemo_gym.rollouts.plan.task_content import task_digest
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 
