@@ -67,6 +67,19 @@ class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
         "commands, and merge the outputs with ng_aggregate_rollouts.",
     )
 
+    def existing(self) -> Existing:
+        from nemo_gym.rollouts.output.journal import Existing
+
+        existing = super().existing()
+        for key in ("add_tasks", "mark_new_code"):
+            if getattr(self, key) and existing is not Existing.RESUME:
+                raise ConfigError(
+                    f"+{key}=true is about an earlier run, and the command begins a new one",
+                    code="contradiction",
+                    remedy="Add +resume_from_cache=true (gym: --resume), or leave it out.",
+                )
+        return existing
+
     @property
     def repeats_of_all(self) -> int | None:
         """The number of rollouts of each row, None if the keys do not have one."""

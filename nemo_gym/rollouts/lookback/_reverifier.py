@@ -19,6 +19,7 @@ from nemo_gym.names import (
     PARAMS_KEY,
     RESERVED_PREFIX,
     ROLLOUT_INDEX_KEY,
+    SCORED_BY_KEY,
     TASK_INDEX_KEY,
 )
 from nemo_gym.rollouts.lookback.stored import StoredRun
@@ -138,7 +139,7 @@ def verified_row(
     marks = {
         key: value
         for key, value in stored.items()
-        if key.startswith(RESERVED_PREFIX) and not key.startswith(_FAILURE_PREFIX)
+        if key.startswith(RESERVED_PREFIX) and not key.startswith(_FAILURE_PREFIX) and key != SCORED_BY_KEY
     }
     return {
         **orjson.loads(task.row),

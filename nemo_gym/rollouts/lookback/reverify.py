@@ -33,7 +33,7 @@ from nemo_gym.rollouts.lookback.stored import StoredRun, is_judge_failure
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
-from nemo_gym.rollouts.output.manifest import code_identity, lasting
+from nemo_gym.rollouts.output.manifest import AllowedChanges, code_identity, lasting
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
@@ -60,7 +60,7 @@ class ReverifySettings:
     force: bool = False
     """Also verify with environments that don't declare that they can."""
     existing: Existing = Existing.REFUSE
-    allow_identity_change: bool = False
+    allowed: AllowedChanges = field(default_factory=AllowedChanges)
     limits: RunLimits = field(default_factory=RunLimits)
     stop_after_identical_failures: int = 20
 
@@ -220,7 +220,7 @@ def _open(
         "datasets": [{"sha256": stored.digest(), "rows": len(survey.verifiable)}],
         "settings": {"judge_failed_only": settings.judge_failed_only, "force": settings.force},
         "config": {name: lasting(config[name]) for name in sorted(servers)},
-        "code": code_identity(),
+        "code": code_identity(config, servers),
     }
     journal = open_journal(
         RunFiles.of(settings.output),
@@ -228,7 +228,7 @@ def _open(
         {"started_at": time_now(), "settings": {"reverified": str(stored.files.rows)}},
         is_planned=survey.verifiable.__contains__,
         existing=settings.existing,
-        allow_identity_change=settings.allow_identity_change,
+        allowed=settings.allowed,
     )
     for other in survey.others:
         journal.add_failure(stored.failures.line_of(other))

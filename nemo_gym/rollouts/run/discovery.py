@@ -23,7 +23,7 @@ from nemo_gym.discovery_files import (
 )
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.json_objects import member
-from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, TLS_KEY
+from nemo_gym.names import CODE_KEY, DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, TLS_KEY
 from nemo_gym.transport import Caller, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url, head_url
 from nemo_gym.transport.moving_caller import caller_of
@@ -43,6 +43,12 @@ class DiscoveredGym:
     """The transport to its servers; None for HTTP."""
     logs: Path | None = None
     """The folder with a log for each server; None if unknown."""
+
+    @property
+    def repository(self) -> Mapping[str, Any] | None:
+        """The commit of the git repository in which the gym was started, and whether its files differ (`dirty`)."""
+        told = member(self.config, CODE_KEY, "repository")
+        return told if isinstance(told, Mapping) else None
 
     def caller(self, transport: Transport | None = None) -> Caller:
         """Return a caller of the gym's servers by name."""

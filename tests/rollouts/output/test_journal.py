@@ -17,6 +17,7 @@ from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
+from nemo_gym.rollouts.output.manifest import AllowedChanges
 from nemo_gym.rollouts.plan.compression import CODECS, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId
@@ -151,7 +152,7 @@ def test_resuming_another_run_is_refused_and_touches_nothing(tmp_path: Path) -> 
 
 def test_a_change_that_is_allowed_is_recorded(tmp_path: Path) -> None:
     files = write_run(tmp_path)
-    journal = opened(tmp_path, CHANGED, allow_identity_change=True, **RESUME)
+    journal = opened(tmp_path, CHANGED, allowed=AllowedChanges(everything=True), **RESUME)
     journal.close({})
     document = orjson.loads(files.manifest.read_bytes())
     assert document["identity"] == CHANGED
@@ -164,7 +165,7 @@ def test_rows_without_a_manifest_are_resumed_only_on_request(tmp_path: Path) -> 
     files.manifest.unlink()
     with pytest.raises(ConfigError, match="has no manifest"):
         opened(tmp_path, **RESUME)
-    journal = opened(tmp_path, allow_identity_change=True, **RESUME)
+    journal = opened(tmp_path, allowed=AllowedChanges(everything=True), **RESUME)
     assert len(journal.finished) == 3
     assert [change.field for change in journal.changes] == ["manifest"]
     journal.close({})

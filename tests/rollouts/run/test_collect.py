@@ -244,7 +244,8 @@ async def test_another_dataset_is_not_mixed_into_a_run(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 2)
     shrunk = await run(tmp_path, existing=Existing.RESUME, allow_identity_change=True)
     assert (shrunk.exit_code, shrunk.counters.finished_before, shrunk.agents[0].completed) == (0, 2, 2)
-    assert "out_unplanned_1.jsonl" in shrunk.notes[0]
+    assert "2 of the run, 0 new, 2 of the run are not in the input" in shrunk.notes[0]
+    assert "out_unplanned_1.jsonl" in shrunk.notes[1]
     assert identities(read_rows(out(tmp_path, "_unplanned_1.jsonl"))) == [(2, 0), (3, 0)]
     assert identities(read_rows(out(tmp_path))) == [(0, 0), (1, 0)]
 
