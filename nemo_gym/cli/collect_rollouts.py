@@ -134,16 +134,23 @@ class RunningGymKeys(Keys):
 
     async def find_gym(self) -> DiscoveredGym:
         """Return the running gym. Raises `ConfigError` if there is none."""
-        from nemo_gym.rollouts.run.discovery import find_gym
+        from nemo_gym.rollouts.run.discovery import find_gym, no_gym_in
 
-        return await find_gym(
-            Path.cwd(),
-            name=self.discovery_name,
-            host=self.head_server.host,
-            port=self.head_server.port,
-            token=self.run_token,
-            ca=self.tls.ca_file if self.tls is not None else None,
-        )
+        try:
+            return await find_gym(
+                Path.cwd(),
+                name=self.discovery_name,
+                host=self.head_server.host,
+                port=self.head_server.port,
+                token=self.run_token,
+                ca=self.tls.ca_file if self.tls is not None else None,
+            )
+        except ConfigError as error:
+            if error.failure.code != "no_gym_here":
+                raise
+            from nemo_gym.launch.observation import describe_running_gyms
+
+            raise no_gym_in(Path.cwd(), await describe_running_gyms()) from error
 
 
 class CollectKeys(RunningGymKeys, DatasetKeys, CollectionKeys):

@@ -60,6 +60,19 @@ def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]
     return {_name_file(path, [root_of(folder), *roots[2:]]): path for path in files}
 
 
+def find_changed_modules(
+    instance: ServerInstance, working_folder: Path, told: Iterable[Sequence[str]]
+) -> list[str]:
+    """Return the Python files of a server that are others than `told`, those at the start of its gym."""
+    now = ((name, _digest_file(path)) for name, path in find_code(instance, working_folder).items())
+    current = {name: digest for name, digest in now if digest is not None}
+    before = {entry[0]: entry[1] for entry in told}
+    differing = (
+        name for name in sorted(current.keys() | before.keys()) if current.get(name) != before.get(name)
+    )
+    return [name for name in differing if name.endswith(".py")]
+
+
 @lru_cache(maxsize=1)
 def _user_search_path() -> tuple[Path, ...]:
     """Return the folders of `sys.path` that hold no installed packages, such as those of `PYTHONPATH`."""

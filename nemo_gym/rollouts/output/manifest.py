@@ -272,6 +272,11 @@ def _ways_on(refused: Sequence[Change], manifest: Path) -> Iterator[str]:
     yield "Or start again with --overwrite (+overwrite=true); the old files are moved aside."
 
 
+def describe_repository(repository: Mapping[str, Any]) -> str:
+    """Return the commit of a start as a user reads it."""
+    return f"{str(repository.get('commit'))[:12]}{', with changes' if repository.get('dirty') else ''}"
+
+
 def lasting(value: Any) -> Any:
     """Return a configuration without addresses, process counts and secrets, which may differ between starts."""
     if isinstance(value, Mapping):

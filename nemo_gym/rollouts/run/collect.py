@@ -119,7 +119,8 @@ def _open_files(
     gym: DiscoveredGym,
 ) -> tuple[Journal, MaterializedInputs | None, list[str]]:
     """Return the open files, and notes on the tasks of a resumed run, which get the indices that they have in it."""
-    inspection, files, notes = checked.inspection, RunFiles.of(settings.output), []
+    inspection, files = checked.inspection, RunFiles.of(settings.output)
+    notes: list[str] = []
     identity = identity_of(checked.plan, inspection, servers, gym.config)
     if settings.existing is Existing.RESUME:
         allowed = settings.allowed_changes
@@ -238,6 +239,7 @@ class RunExecution:
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
             notes=[*notes(), *self.journal.notes, *missing, *budget],
+            repository=self.gym.repository,
             must_be_complete=self.options.require_complete,
         )
         self._close({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
