@@ -67,7 +67,7 @@ class ServerPlan:
         # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
         path = (str(folder), str(root_of(folder)))
         script = folder / instance.entrypoint
-        told = self.config.get(CODE_KEY, {}).get("servers", {}).get(instance.name)
+        told = self.config.get(CODE_KEY)
         find_changes = (
             partial(find_changed_modules, instance, Path.cwd(), told) if told is not None else tuple
         )

@@ -11,7 +11,7 @@ import hashlib
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -33,19 +33,22 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 def describe_code(instances: Sequence[ServerInstance], working_folder: Path) -> dict[str, Any]:
     """Return the code of servers as the configuration of a running gym holds it (`names.CODE_KEY`).
 
-    `servers` has the files of each server, as pairs of a path and a digest. Paths are relative to the root of the
-    server's folder, so a copy of the folders is the same code. `repository` is that of `working_folder`, or None.
+    `servers` has the name of each server and its files, as pairs of a path and a digest. No key is a name, which could
+    look like that of a secret. Paths are relative to the root of the server's folder, so a copy of the folders is the
+    same code. `repository` is that of `working_folder`, or None.
     """
     found = {each.name: find_code(each, working_folder) for each in instances if not each.is_alias}
     files = {path for code in found.values() for path in code.values()}
     return {
         "version": __version__,
-        "servers": {
-            name: [[shown, digest] for shown, path in sorted(code.items()) if (digest := _digest_file(path))]
-            for name, code in found.items()
-        },
+        "servers": [{"name": name, "files": _digest_files(code)} for name, code in found.items()],
         "repository": read_repository(working_folder, files),
     }
+
+
+def _digest_files(code: Mapping[str, Path]) -> list[list[str]]:
+    digests = ((name, _digest_file(path)) for name, path in sorted(code.items()))
+    return [[name, digest] for name, digest in digests if digest is not None]
 
 
 def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]:
@@ -61,16 +64,13 @@ def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]
 
 
 def find_changed_modules(
-    instance: ServerInstance, working_folder: Path, told: Iterable[Sequence[str]]
+    instance: ServerInstance, working_folder: Path, told: Mapping[str, Any]
 ) -> list[str]:
-    """Return the Python files of a server that are others than `told`, those at the start of its gym."""
-    now = ((name, _digest_file(path)) for name, path in find_code(instance, working_folder).items())
-    current = {name: digest for name, digest in now if digest is not None}
-    before = {entry[0]: entry[1] for entry in told}
-    differing = (
-        name for name in sorted(current.keys() | before.keys()) if current.get(name) != before.get(name)
-    )
-    return [name for name in differing if name.endswith(".py")]
+    """Return the Python files of a server that differ from what `describe_code` told at the start of its gym."""
+    before = next((each["files"] for each in told["servers"] if each["name"] == instance.name), [])
+    now = _digest_files(find_code(instance, working_folder))
+    differing = {tuple(each) for each in before} ^ {tuple(each) for each in now}
+    return sorted({name for name, _ in differing if name.endswith(".py")})
 
 
 @lru_cache(maxsize=1)

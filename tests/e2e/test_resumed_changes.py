@@ -133,7 +133,7 @@ def test_a_changed_reward_is_refused_or_marked(project: Path, runs: Runs) -> Non
     assert {(row["_ng_rollout_index"], row.get(MARK)) for row in rows} == {(0, None), (1, None), (2, new)}
     assert {row["reward"] for row in rows if MARK in row} == {0.0, 0.5}
     assert {row["reward"] for row in rows if MARK not in row} == {0.0, 1.0}
-    assert [each["code"]["files"]["resources_servers/lockbox/app.py"] for each in codes][0] != new
+    assert len({each["code"]["files"]["resources_servers/lockbox/app.py"] for each in codes}) == 2
     runs.resume("-n", "4")
     assert {row.get(MARK) for row in runs.rows() if row["_ng_rollout_index"] == 3} == {new}
 

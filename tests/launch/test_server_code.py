@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from nemo_gym import PARENT_DIR
+from nemo_gym.config.secrets import hide_secrets
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch.server_code import describe_code, find_changed_modules, read_repository
+from nemo_gym.names import CODE_KEY
 
 
 def write(root: Path, name: str, text: str) -> None:
@@ -42,7 +44,9 @@ def root(tmp_path: Path) -> Path:
 
 def files(root: Path, kind: Any = "resources_servers", name: str = "mine") -> dict[str, str]:
     told = describe_code([instance(root, kind, name)], root)
-    return dict(told["servers"][name])
+    (server,) = told["servers"]
+    assert server["name"] == name
+    return dict(server["files"])
 
 
 def test_a_server_is_its_folder_and_the_modules_that_it_imports_from_the_users_folder(root: Path) -> None:
@@ -68,6 +72,12 @@ def test_a_change_of_a_file_changes_its_digest_only(root: Path, name: str) -> No
     write(root, name, (root / name).read_text() + "\n# changed")
     after = files(root)
     assert {path for path in before if before[path] != after[path]} == {name}
+
+
+def test_a_server_with_the_name_of_a_secret_keeps_its_digests(root: Path) -> None:
+    write(root, "resources_servers/api_key/app.py", "")
+    told = describe_code([instance(root, name="api_key")], root)
+    assert hide_secrets({CODE_KEY: told}) == {CODE_KEY: told}
 
 
 def test_a_file_that_nothing_imports_is_not_code_of_a_server(root: Path) -> None:
@@ -97,7 +107,7 @@ def test_a_module_below_an_entry_of_the_search_path_is_the_users(
 
 
 def test_only_python_files_that_changed_since_the_start_are_found(root: Path) -> None:
-    told = describe_code([instance(root)], root)["servers"]["mine"]
+    told = describe_code([instance(root)], root)
     assert find_changed_modules(instance(root), root, told) == []
     write(root, "resources_servers/mine/state.txt", "written by the server")
     assert find_changed_modules(instance(root), root, told) == []

@@ -34,6 +34,7 @@ from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.output.manifest import AllowedChanges, code_identity, lasting
+from nemo_gym.rollouts.output.task_matching import read_stored_rows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
@@ -215,6 +216,8 @@ def _open(
 ) -> Journal:
     """Open the output, with the failures and the task rows of the stored run, which it must not overwrite."""
     RunFiles.of(settings.output).refuse_inputs(stored.files.present())
+    if settings.existing is Existing.RESUME and settings.allowed.everything:
+        _refuse_other_rollouts(RunFiles.of(settings.output), stored)
     servers = servers_for(survey.verifiable.values(), config)
     identity = {
         "datasets": [{"sha256": stored.digest(), "rows": len(survey.verifiable)}],
@@ -237,6 +240,18 @@ def _open(
         with open_content(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:
             shutil.copyfileobj(rows, copy)
     return journal
+
+
+def _refuse_other_rollouts(output: RunFiles, stored: StoredRun) -> None:
+    """Raise `ConfigError` if the rows of the output are not of the rollouts of `stored`."""
+    for identity, row in read_stored_rows(output.rows):
+        rows = stored.scored if identity in stored.scored else stored.failures
+        if identity in rows and rows.row(identity).get("response") != row.get("response"):
+            raise ConfigError(
+                f"{output.rows} has another response of {identity} than {stored.files.rows}: it is of another run",
+                code="other_rollouts",
+                remedy="Write to another file with +output_jsonl_fpath (gym: -o).",
+            )
 
 
 def _notes(survey: Survey, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:

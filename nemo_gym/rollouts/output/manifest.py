@@ -230,7 +230,8 @@ def code_identity(gym: Mapping[str, Any], servers: Iterable[str]) -> dict[str, A
     if not isinstance(told, Mapping):
         return {"version": __version__, "commit": _commit()}
     files: dict[str, str] = {}
-    for path, hashed in (each for server in servers for each in told["servers"].get(server, ())):
+    part = frozenset(servers)
+    for path, hashed in (pair for each in told["servers"] if each["name"] in part for pair in each["files"]):
         other = files.setdefault(path, hashed)
         files[path] = hashed if other == hashed else digest([other, hashed])  # of two roots with one name
     return {"version": told["version"], "commit": _commit(), "files": dict(sorted(files.items()))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -26,6 +26,7 @@ from nemo_gym.rollouts.output.finished import identity_of_line
 from nemo_gym.rollouts.output.manifest import AllowedChanges, Manifest
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
+from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
 from nemo_gym.rollouts.plan.task_content import request_digest, task_digest
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError
@@ -86,9 +87,10 @@ def match_tasks(files: RunFiles, plan: PlanSettings, *, with_any_agent: bool = F
     A task is that of the run with the same request, else with the same content, of the same agents or, with
     `with_any_agent`, of others. Raises `ConfigError` if no task of the run is in the datasets: it is another run.
     """
-    stored = read_stored_tasks(files, has_seed=plan.add_seed)
-    datasets = [list(_read_dataset_tasks(plan, place)) for place in range(len(plan.datasets))]
+    fields: set[str] = set()
+    datasets = [list(_read_dataset_tasks(plan, place, fields)) for place in range(len(plan.datasets))]
     wanted = [task for tasks in datasets for task in tasks]
+    stored = read_stored_tasks(files, fields, has_seed=plan.add_seed)
     found: dict[int, int] = {}
     _pair(stored, wanted, found, lambda task: task.request)
     _pair(stored, wanted, found, lambda task: task.content)
@@ -109,24 +111,32 @@ def match_tasks(files: RunFiles, plan: PlanSettings, *, with_any_agent: bool = F
     return TaskMatch(numbers, len(found), added, len(stored) - len(found))
 
 
-def read_stored_tasks(files: RunFiles, *, has_seed: bool = False) -> dict[int, KnownTask]:
-    """Return the tasks of a run by their index: those of its task rows, else of its scored rows and failures."""
+def read_stored_tasks(files: RunFiles, fields: Collection[str], *, has_seed: bool) -> dict[int, KnownTask]:
+    """Return the tasks of a run by their index: those of its task rows, else of its scored rows.
+
+    `fields`: the fields that tasks can have. Scored rows have those of their verdicts too.
+    """
     stored: dict[int, KnownTask] = {}
-    for path in (files.materialized_inputs, files.rows, files.failures):
-        from_earlier_files = frozenset(stored)
-        for task, row in _read_stored_rows(path):
-            if task in from_earlier_files:
+    for path in (files.materialized_inputs, files.rows):
+        from_task_rows = frozenset(stored)
+        for (task, _), row in read_stored_rows(path):
+            if task in from_task_rows:
                 continue
             known, agent = stored.get(task), str(member(row, AGENT_REF_KEY, "name") or "")
             if known is None:
-                stored[task] = _known(row, frozenset({agent}), has_seed)
+                own = (
+                    row
+                    if path is files.materialized_inputs
+                    else {key: row[key] for key in row if key in fields}
+                )
+                stored[task] = _describe_task(own, frozenset({agent}), has_seed)
             elif agent not in known.agents:
                 stored[task] = known._replace(agents=known.agents | {agent})
     return stored
 
 
-def _read_stored_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the rows of a file of a run with the indices of their tasks, but not a torn last row."""
+def read_stored_rows(path: Path) -> Iterator[tuple[RolloutId, Mapping[str, Any]]]:
+    """Yield the rows of a file of a run with their identities, but not a torn last row."""
     for line in read_lines(path) if holds_text(path) else ():
         try:
             row = orjson.loads(line.content)
@@ -134,11 +144,11 @@ def _read_stored_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             if not line.content.endswith(b"\n"):
                 return
             raise ConfigError(f"{path}:{line.number}: the row is not JSON", code="damaged_output") from error
-        yield identity_of_line(line.content, path, line.number).task, row
+        yield identity_of_line(line.content, path, line.number), row
 
 
-def _read_dataset_tasks(plan: PlanSettings, place: int) -> Iterator[KnownTask | None]:
-    """Yield the tasks of a dataset, None for a malformed row, which has an index too."""
+def _read_dataset_tasks(plan: PlanSettings, place: int, fields: set[str]) -> Iterator[KnownTask | None]:
+    """Yield the tasks of a dataset, None for a malformed row, which has an index too. Add their fields to `fields`."""
     file = plan.datasets[place]
     shaper = shaper_of(file, plan)
     for line in islice(read_lines(locate(file.path)), plan.limit):
@@ -148,11 +158,12 @@ def _read_dataset_tasks(plan: PlanSettings, place: int) -> Iterator[KnownTask | 
         ):  # reported by the first pass; a run gets here only if such rows are skipped
             copies = shaper.tasks(line.content, file.num_repeats)
             agents = frozenset(copy.task.agent for copy in copies)
-            task = _known(copies[0].task.row, agents, plan.add_seed)
+            fields.update(copies[0].task.row)
+            task = _describe_task(copies[0].task.row, agents, plan.add_seed)
         yield task
 
 
-def _known(row: Mapping[str, Any], agents: frozenset[str], has_seed: bool) -> KnownTask:
+def _describe_task(row: Mapping[str, Any], agents: frozenset[str], has_seed: bool) -> KnownTask:
     return KnownTask(request_digest(row, has_seed=has_seed), task_digest(row), agents)
 
 

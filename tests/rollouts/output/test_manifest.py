@@ -144,7 +144,8 @@ def test_a_manifest_that_cannot_be_used_is_refused(tmp_path: Path, content: byte
 
 
 def gym_with(**servers: list[list[str]]) -> dict[str, Any]:
-    return {CODE_KEY: {"version": "1", "servers": servers, "repository": None}}
+    told = [{"name": name, "files": files} for name, files in servers.items()]
+    return {CODE_KEY: {"version": "1", "servers": told, "repository": None}}
 
 
 def test_the_files_of_the_servers_that_take_part_are_the_code() -> None:

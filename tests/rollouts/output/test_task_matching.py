@@ -16,7 +16,6 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.task_matching import (
     match_tasks,
     pack_numbers,
-    read_stored_tasks,
     unpack_numbers,
 )
 from nemo_gym.rollouts.plan.dataset import DatasetFile
@@ -132,12 +131,13 @@ def test_a_malformed_row_has_an_index_that_no_task_of_the_run_has(tmp_path: Path
     assert match_tasks(files, plan).added == 0
 
 
-def test_scored_rows_and_failures_hold_tasks_too(tmp_path: Path) -> None:
+def test_scored_rows_hold_tasks_too(tmp_path: Path) -> None:
     files = RunFiles.of(tmp_path / "out.jsonl")
-    for path, name, index in ((files.rows, "b", 5), (files.failures, "c", 7)):
-        kept = {"_ng_task_index": index, "_ng_rollout_index": 0, **row(name)}
-        path.write_bytes(orjson.dumps(kept) + b"\n" + b'{"_ng_task_index":9,"_ng_rollout')  # torn by a kill
-    assert set(read_stored_tasks(files)) == {5, 7}
+    verdict = {"response": {"output": []}, "reward": 1.0, "extracted": "b", "_ng_outcome": "completed"}
+    kept = {"_ng_task_index": 5, "_ng_rollout_index": 0, **row("b"), **verdict}
+    other = {**kept, "_ng_task_index": 6, "answer": "other"}  # the same question
+    torn = b'{"_ng_task_index":9,"_ng_rollout'  # by a kill
+    files.rows.write_bytes(b"\n".join([orjson.dumps(other), orjson.dumps(kept), torn]))
     assert numbers(files, plan_of(tmp_path, tasks("cab"))) == [[7, 8, 5]]
 
 

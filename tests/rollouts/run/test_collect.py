@@ -324,6 +324,17 @@ async def test_rows_without_a_manifest_are_matched_by_content_too(tmp_path: Path
     assert answers_by_task(out(tmp_path, "_materialized_inputs.jsonl")) == {0: {1}, 1: {2}}
 
 
+async def test_a_run_without_its_task_rows_gets_more_tasks(tmp_path: Path) -> None:
+    write_tasks(tmp_path, 1, 2)
+    await run(tmp_path, write_materialized_inputs=False)
+    write_tasks(tmp_path, 3, 2, 1)
+    summary = await run(tmp_path, existing=Existing.RESUME, add_tasks=True)
+    assert (summary.counters.finished_before, summary.counters.completed) == (2, 1)
+    expected = {0: {1}, 1: {2}, 2: {3}}
+    assert answers_by_task(out(tmp_path)) == expected
+    assert answers_by_task(out(tmp_path, "_materialized_inputs.jsonl")) == expected
+
+
 @pytest.mark.parametrize("packing", [".gz", ".zst"])
 async def test_a_compressed_run_gets_more_tasks(tmp_path: Path, packing: str) -> None:
     output = out(tmp_path, f".jsonl{packing}")
