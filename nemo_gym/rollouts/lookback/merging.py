@@ -162,12 +162,10 @@ class _Lines:
     def refuse_other_tasks(self) -> None:
         """Raise `ConfigError` if shards have different tasks of one index, such as parts of a reordered dataset."""
         for index, places in groupby(self._places, lambda place: place.identity.task):
-            first_of_shards = {place.shard: place for place in reversed(list(places))}
-            if len(first_of_shards) < 2:
-                continue
-            digests = {place: self._digest_task(place) for place in first_of_shards.values()}
-            one, *others = digests
-            other = next((each for each in others if digests[each] != digests[one]), None)
+            by_shard = {place.shard: place for place in places}
+            one, *others = (by_shard[shard] for shard in sorted(by_shard))
+            digest = self._digest_task(one) if others else ""
+            other = next((each for each in others if self._digest_task(each) != digest), None)
             if other is not None:
                 raise ConfigError(
                     f"task {index} of {self._files[one.shard].path} is not that of {self._files[other.shard].path}",

@@ -220,10 +220,9 @@ async def test_a_killed_reverification_goes_on_where_it_was(rows: Path, tmp_path
 async def test_rows_of_another_run_are_not_taken_for_verified(rows: Path, tmp_path: Path) -> None:
     output, allowed = tmp_path / "new.jsonl", AllowedChanges(everything=True)
     await again(rows, output, gym_of())
-    more = rows.read_bytes() + orjson.dumps(scored_row(7, agent=AGENT, response=response("yes"))) + b"\n"
-    rows.write_bytes(more)
+    store(rows, [*read_rows(rows), scored_row(7, agent=AGENT, response=response("yes"))])
     summary = await again(rows, output, gym_of(), existing=Existing.RESUME, allowed=allowed)
-    assert (summary.counters.finished_before, summary.counters.scored) == (4, 1)
+    assert (summary.counters.finished_before, summary.counters.scored) == (3, 1)
     other = [scored_row(n, agent=AGENT, response=response("other")) for n in range(3)]
     store(rows, other)
     with pytest.raises(ConfigError, match="has another response of task 0, repeat 0"):
@@ -234,7 +233,7 @@ async def test_a_reverified_row_is_not_marked_with_the_code_that_scored_it_befor
     rows: Path, tmp_path: Path
 ) -> None:
     marked = [{**row, "_ng_scored_by": "0123456789ab"} for row in read_rows(rows)]
-    rows.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in marked))
+    store(rows, marked)
     await again(rows, tmp_path / "new.jsonl", gym_of())
     assert not [row for row in read_rows(tmp_path / "new.jsonl") if "_ng_scored_by" in row]
 
