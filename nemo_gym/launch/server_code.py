@@ -67,9 +67,11 @@ def find_changed_modules(
     instance: ServerInstance, working_folder: Path, told: Mapping[str, Any]
 ) -> list[str]:
     """Return the Python files of a server that differ from what `describe_code` told at the start of its gym."""
-    before = next((each["files"] for each in told["servers"] if each["name"] == instance.name), [])
+    before = (each["files"] for each in told["servers"] if each["name"] == instance.name)
     now = _digest_files(find_code(instance, working_folder))
-    differing = {tuple(each) for each in before} ^ {tuple(each) for each in now}
+    differing = {(name, digest) for name, digest in next(before, [])} ^ {
+        (name, digest) for name, digest in now
+    }
     return sorted({name for name, _ in differing if name.endswith(".py")})
 
 

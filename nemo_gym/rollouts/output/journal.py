@@ -53,15 +53,15 @@ class Journal:
     _manifest: Manifest
     _rows: AppendFile
     _failures: AppendFile
-    _mark: bytes | None = None
-    """The member that rows get whose code is not the run's first."""
+    _scored_by: str | None = None
+    """The digest of the code that scores the next rows; None for the first code of the run, whose rows have no mark."""
 
     @property
     def resumed(self) -> bool:
         return len(self._manifest.starts) > 1
 
     def add_row(self, line: bytes) -> None:
-        self._rows.append(line if self._mark is None else _mark_row(line, self._mark))
+        self._rows.append(line if self._scored_by is None else _mark_row(line, self._scored_by))
 
     def add_failure(self, line: bytes) -> None:
         self._failures.append(line)
@@ -106,34 +106,29 @@ def open_journal(
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
         if retries_invalid_judgements and (moved := fail_invalid_judgements(rows, files)):
-            notes.append(
-                f"{moved} rows of {files.rows.name} had an invalid answer of a judge: they are attempted again"
-            )
+            name = files.rows.name
+            notes.append(f"{moved} rows of {name} had an invalid answer of a judge: they are attempted again")
         finished, unplanned = read_finished(files.rows, is_planned)
         if unplanned:
             notes += _set_unplanned_aside(rows, files, is_planned)
         notes += _keep_earlier_failures(files)
         failures = opened.enter_context(closing(append_to(files.failures)))
-        scored_by = manifest.begin(
-            identity, {**start, "finished_before": len(finished)}, changes, has_rows=len(finished) > 0
-        )
+        scored_by = manifest.begin(identity, {**start, "finished_before": len(finished)}, changes)
         manifest.tasks = tasks
         manifest.write(files.manifest)
         opened.pop_all()
-    if manifest.codes:
-        notes.append(
-            f"the rows were scored by {len(manifest.codes)} versions of the code, which `codes` in "
-            f"{files.manifest.name} lists: rows without `{SCORED_BY_KEY}` by the first"
-        )
-    mark = b'"%b":"%b",' % (SCORED_BY_KEY.encode(), scored_by.encode()) if scored_by else None
-    return Journal(files, finished, changes, notes, manifest, rows, failures, mark)
+    notes += manifest.describe_codes(files.manifest.name)
+    return Journal(files, finished, changes, notes, manifest, rows, failures, scored_by)
 
 
-def _mark_row(line: bytes, mark: bytes) -> bytes:
-    """Return a row with `mark` after its identity, unless it has one."""
+def _mark_row(line: bytes, code: str) -> bytes:
+    """Return a row with the digest of its code after its identity, unless it has one there."""
     identity = identity_at(line)
     end = len(identity.head()) if identity is not None else 1
-    return line if line.startswith(mark[: mark.index(b":")], end) else line[:end] + mark + line[end:]
+    key = b'"%b":' % SCORED_BY_KEY.encode()
+    return (
+        line if line.startswith(key, end) else b'%b%b"%b",%b' % (line[:end], key, code.encode(), line[end:])
+    )
 
 
 def refuse_existing(files: RunFiles, existing: Existing) -> None:

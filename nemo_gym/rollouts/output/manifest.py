@@ -22,7 +22,7 @@ import orjson
 from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.config.prompts import load_prompt_config
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import CODE_KEY
+from nemo_gym.names import CODE_KEY, SCORED_BY_KEY
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import PlanSettings
@@ -153,18 +153,13 @@ class Manifest:
         ]
 
     def begin(
-        self,
-        identity: dict[str, Any],
-        start: Mapping[str, Any],
-        changes: Sequence[Change],
-        *,
-        has_rows: bool,
+        self, identity: dict[str, Any], start: Mapping[str, Any], changes: Sequence[Change]
     ) -> str | None:
         """Add a start of the run, with the `changes` since the last one.
 
         Return the mark of the rows that it adds: the digest of their code, or None for the first code of the run.
         """
-        if not has_rows:
+        if not start["finished_before"]:
             self.codes, mark = [], None
         elif any(change.is_of_code for change in changes):
             mark = self._add_code(identity["code"], start.get("started_at"))
@@ -174,6 +169,14 @@ class Manifest:
         self.starts.append(entry | ({"code": mark} if mark else {}))
         self.identity = identity
         return mark
+
+    def describe_codes(self, name: str) -> Iterator[str]:
+        """Yield a note for the user of the manifest `name` if the code of the run has changed."""
+        if self.codes:
+            yield (
+                f"the rows were scored by {len(self.codes)} versions of the code, which `codes` in {name} lists: "
+                f"rows without `{SCORED_BY_KEY}` by the first"
+            )
 
     def _add_code(self, code: Mapping[str, Any], since: object) -> str | None:
         if not self.codes:

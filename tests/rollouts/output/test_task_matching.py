@@ -112,9 +112,9 @@ def test_a_task_of_another_agent_is_another_task(tmp_path: Path) -> None:
 
 
 def test_tasks_that_several_agents_attempt_are_found(tmp_path: Path) -> None:
-    options = {"routing": Routing(fan_out={"agent": ["one", "two"]}), "repeats": 2}
-    files = store(tmp_path, tasks("ab"), **options)
-    assert numbers(files, plan_of(tmp_path, tasks("xba"), **options)) == [[2, 1, 0]]
+    routing = Routing(fan_out={"agent": ["one", "two"]})
+    files = store(tmp_path, tasks("ab"), repeats=2, routing=routing)
+    assert numbers(files, plan_of(tmp_path, tasks("xba"), repeats=2, routing=routing)) == [[2, 1, 0]]
 
 
 def test_seeds_do_not_hide_a_task(tmp_path: Path) -> None:

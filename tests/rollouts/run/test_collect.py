@@ -262,15 +262,18 @@ def answers_by_task(path: Path) -> dict[int, set[int]]:
     return found
 
 
-@pytest.mark.parametrize("option", ["add_tasks", "allow_identity_change"])
-async def test_changed_tasks_are_matched_by_content(tmp_path: Path, option: str) -> None:
+ALLOWED: list[dict[str, Any]] = [{"add_tasks": True}, {"allow_identity_change": True}]
+
+
+@pytest.mark.parametrize("allowed", ALLOWED)
+async def test_changed_tasks_are_matched_by_content(tmp_path: Path, allowed: dict[str, Any]) -> None:
     write_tasks(tmp_path, 10, 11, 12, 13)
     await run(tmp_path, repeats=2)
     kept = out(tmp_path).read_bytes()
     write_tasks(tmp_path, 20, 13, 10, 11, 12)
     with pytest.raises(ConfigError, match="--add-tasks"):
         await run(tmp_path, repeats=2, existing=Existing.RESUME)
-    summary = await run(tmp_path, repeats=2, existing=Existing.RESUME, **{option: True})
+    summary = await run(tmp_path, repeats=2, existing=Existing.RESUME, **allowed)
     assert (summary.counters.finished_before, summary.counters.completed, summary.exit_code) == (8, 2, 0)
     assert "4 of the run, 1 new" in summary.notes[0]
     assert out(tmp_path).read_bytes().startswith(kept)
@@ -303,14 +306,14 @@ async def test_rows_of_removed_tasks_are_set_aside_and_count_nowhere(tmp_path: P
     assert answers_by_task(out(tmp_path, "_unplanned_1.jsonl")) == {0: {1}, 1: {2}}
 
 
-@pytest.mark.parametrize("option", ["add_tasks", "allow_identity_change"])
-async def test_another_dataset_altogether_is_refused(tmp_path: Path, option: str) -> None:
+@pytest.mark.parametrize("allowed", ALLOWED)
+async def test_another_dataset_altogether_is_refused(tmp_path: Path, allowed: dict[str, Any]) -> None:
     write_tasks(tmp_path, 1, 2)
     await run(tmp_path)
     before = {path.name: path.read_bytes() for path in out(tmp_path).parent.iterdir()}
     write_tasks(tmp_path, 3, 4)
     with pytest.raises(ConfigError, match="has no task of the run"):
-        await run(tmp_path, existing=Existing.RESUME, **{option: True})
+        await run(tmp_path, existing=Existing.RESUME, **allowed)
     assert {path.name: path.read_bytes() for path in out(tmp_path).parent.iterdir()} == before
 
 
