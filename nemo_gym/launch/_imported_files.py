@@ -47,8 +47,7 @@ def find_imported_files(
     while pending:
         importer = pending.pop()
         for imported in read_imports(importer):
-            files = _find_module(imported, importer, bases)
-            files = {path for path in files if not is_installed(path)}
+            files = _find_module(imported, importer, bases, is_installed)
             found |= files
             pending += files - read
             read |= files
@@ -88,14 +87,22 @@ def _list_names(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _find_module(imported: Imported, importer: Path, bases: Mapping[Path, frozenset[str]]) -> set[Path]:
+def _find_module(
+    imported: Imported,
+    importer: Path,
+    bases: Mapping[Path, frozenset[str]],
+    is_installed: Callable[[Path], bool],
+) -> set[Path]:
     """Return the file of a module and those of the packages above it; none if no folder has the module."""
     parts = imported.name.split(".") if imported.name else []
     if imported.level:
-        folders = importer.parents[imported.level - 1 : imported.level]
+        folders = list(importer.parents[imported.level - 1 : imported.level])
     else:
         folders = [folder for folder, names in bases.items() if parts[0] in names]
-    return next((files for folder in folders if (files := _files_below(folder, parts))), set())
+    if any(is_installed(folder.joinpath(*parts[:1])) for folder in folders[:1]):
+        return set()
+    found = next((files for folder in folders if (files := _files_below(folder, parts))), set())
+    return {path for path in found if not is_installed(path)}
 
 
 def _files_below(base: Path, parts: Sequence[str]) -> set[Path]:
