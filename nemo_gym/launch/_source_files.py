@@ -53,11 +53,17 @@ def find_source_files(folder: Path) -> Iterator[Path]:
 
 
 def is_source(path: Path) -> bool:
-    """Return whether a file is code of the folder that it lies in."""
+    """Return whether a file is code of the folder that it lies in. A file that cannot be read is nobody's code."""
     if _FILES_OF_OTHERS.fullmatch(path.name):
         return False
-    if path.suffix == _CODE:
-        return path.is_file()
-    if not _TEXTS.fullmatch(path.suffix) or not path.is_file() or path.stat().st_size > _MOST_TEXT_BYTES:
+    try:
+        return path.is_file() and (path.suffix == _CODE or _is_text_of_code(path))
+    except OSError:
+        return False
+
+
+def _is_text_of_code(path: Path) -> bool:
+    """Return whether a text is short and no configuration of a gym. Raises `OSError` if it cannot be read."""
+    if not _TEXTS.fullmatch(path.suffix) or path.stat().st_size > _MOST_TEXT_BYTES:
         return False
     return path.suffix.lower() not in (".yaml", ".yml") or not _CONFIGURATION.search(path.read_bytes())

@@ -83,7 +83,10 @@ def _user_search_path() -> tuple[Path, ...]:
     return tuple(
         folder
         for folder in dict.fromkeys(folders)
-        if folder.is_dir() and _INSTALLED.isdisjoint(folder.parts) and not _is_in(folder, standard)
+        if folder.is_dir()
+        and _INSTALLED.isdisjoint(folder.parts)
+        and not _is_in(folder, standard)
+        and (_IS_CHECKOUT or folder != PARENT_DIR)
     )
 
 
@@ -101,8 +104,8 @@ def _name_file(path: Path, roots: Sequence[Path]) -> str:
 
 
 def _digest_file(path: Path) -> str | None:
-    """Return the digest of a file; None for one that has just been removed."""
-    with suppress(FileNotFoundError):
+    """Return the digest of a file; None for one that has just been removed, or that this user cannot read."""
+    with suppress(OSError):
         return hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGEST_CHARACTERS]
     return None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from nemo_gym.launch._source_files import find_source_files
+from nemo_gym.launch._source_files import find_source_files, is_source
 
 CODE = [
     "app.py",
@@ -105,3 +106,11 @@ def test_links_are_followed_once(tmp_path: Path) -> None:
     (env / "shared" / "above").symlink_to(env)
     (env / "broken.txt").symlink_to(tmp_path / "gone.txt")
     assert names(env) == {"app.py", "prompts/judge.txt"}
+
+
+def test_what_is_no_file_is_no_code(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "loop.py").symlink_to(tmp_path / "loop.py")
+    assert names(tmp_path) == set()
+    assert not is_source(tmp_path / ("x" * 300 + ".py"))  # a name that no file system takes
