@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ RUN_KEY = "_ng_run"
 """In a discovery file: the run's token, process id and head server URL."""
 NO_NAME = ""
 """The discovery name of the first gym of a folder."""
+_CLOCK_SLACK_S = 60.0
+"""The start of a process is computed from that of the machine, so it moves when the clock is set."""
 _NAMED_FILE = re.compile(r"\.nemo_gym_global_config\.([\w-]+)\.yaml")
 
 
@@ -80,6 +83,20 @@ def run_in(discovery: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return what a discovery file holds of its run."""
     run = discovery.get(RUN_KEY) if discovery is not None else None
     return run if isinstance(run, Mapping) else {}
+
+
+def is_alive(pid: int, since: str | None = None) -> bool:
+    """Return whether the process runs, and, if its pid is used again, whether it ran at the time `since` (ISO 8601)."""
+    import psutil
+
+    try:
+        began = psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return False
+    try:
+        return since is None or began <= datetime.fromisoformat(since).timestamp() + _CLOCK_SLACK_S
+    except ValueError:
+        return True
 
 
 def _choices(names: list[str]) -> str:

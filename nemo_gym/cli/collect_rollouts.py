@@ -67,6 +67,19 @@ class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
         "commands, and merge the outputs with ng_aggregate_rollouts.",
     )
 
+    def existing(self) -> Existing:
+        from nemo_gym.rollouts.output.journal import Existing
+
+        existing = super().existing()
+        for key in ("add_tasks", "mark_new_code"):
+            if getattr(self, key) and existing is not Existing.RESUME:
+                raise ConfigError(
+                    f"+{key}=true is about an earlier run, and the command begins a new one",
+                    code="contradiction",
+                    remedy="Add +resume_from_cache=true (gym: --resume), or leave it out.",
+                )
+        return existing
+
     @property
     def repeats_of_all(self) -> int | None:
         """The number of rollouts of each row, None if the keys do not have one."""
@@ -121,16 +134,23 @@ class RunningGymKeys(Keys):
 
     async def find_gym(self) -> DiscoveredGym:
         """Return the running gym. Raises `ConfigError` if there is none."""
-        from nemo_gym.rollouts.run.discovery import find_gym
+        from nemo_gym.rollouts.run.discovery import find_gym, no_gym_in
 
-        return await find_gym(
-            Path.cwd(),
-            name=self.discovery_name,
-            host=self.head_server.host,
-            port=self.head_server.port,
-            token=self.run_token,
-            ca=self.tls.ca_file if self.tls is not None else None,
-        )
+        try:
+            return await find_gym(
+                Path.cwd(),
+                name=self.discovery_name,
+                host=self.head_server.host,
+                port=self.head_server.port,
+                token=self.run_token,
+                ca=self.tls.ca_file if self.tls is not None else None,
+            )
+        except ConfigError as error:
+            if error.failure.code != "no_gym_here":
+                raise
+            from nemo_gym.launch.observation import describe_running_gyms
+
+            raise no_gym_in(Path.cwd(), await describe_running_gyms()) from error
 
 
 class CollectKeys(RunningGymKeys, DatasetKeys, CollectionKeys):

@@ -38,6 +38,10 @@ class ReverifyKeys(LimitOptions, OutputKeys):
     allow_identity_change: bool = Field(
         False, description="Resume even if rows, configuration or code have changed."
     )
+    mark_new_code: bool = Field(
+        False,
+        description="Resume even if code has changed, and mark the rows that the new code scores with `_ng_scored_by`.",
+    )
     placement: Literal["process", "inline"] = Field(
         "process", description="Run each server in its own process, or all of them in this one."
     )
@@ -96,6 +100,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey, servers_for
     from nemo_gym.rollouts.lookback.stored import StoredRun
     from nemo_gym.rollouts.output.files import RunFiles
+    from nemo_gym.rollouts.output.manifest import AllowedChanges
     from nemo_gym.rollouts.run.required_servers import require_agents
 
     settings = ReverifySettings(
@@ -103,7 +108,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
         judge_failed_only=keys.judge_failed_only,
         force=keys.force,
         existing=keys.existing(),
-        allow_identity_change=keys.allow_identity_change,
+        allowed=AllowedChanges(keys.allow_identity_change, code=keys.mark_new_code),
         limits=keys.limits,
         stop_after_identical_failures=keys.stop_after_identical_failures,
     )

@@ -29,8 +29,8 @@ COMMAND = Command(
     example="ng_status +json=true",
     keys=StatusKeys,
     exit_codes={
-        ExitCode.COMPLETE: "every server of the gyms in this folder responds; of all gyms, if none is in it",
-        ExitCode.FATAL: "one does not respond, or no gym is running",
+        ExitCode.COMPLETE: "every server of the gyms in this folder responds",
+        ExitCode.FATAL: "one does not respond, or no gym runs in this folder",
         ExitCode.BAD_INPUT: "wrong usage",
     },
 )
@@ -46,9 +46,11 @@ def show_status(keys: StatusKeys) -> int:
         _print_tables(gyms)
     else:
         print("no gym is running; start one with ng_run")
-    here = [gym for gym in gyms if Path(gym[0].directory) == Path.cwd()]
-    all_answer = all(each.answers for _, observations in here or gyms for each in observations)
-    return ExitCode.COMPLETE if gyms and all_answer else ExitCode.FATAL
+    here = [gym for gym in gyms if Path(gym[0].directory).resolve() == Path.cwd().resolve()]
+    if gyms and not here:
+        print("no gym runs in this folder; those of other folders are listed", file=sys.stderr)
+    all_answer = all(each.answers for _, observations in here for each in observations)
+    return ExitCode.COMPLETE if here and all_answer else ExitCode.FATAL
 
 
 async def _observe_all(

@@ -7,6 +7,7 @@ the skills at one path are told apart by a digest of their files.
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from nemo_gym.config.yaml_text import load_yaml
 
 SKILL_FILE = "SKILL.md"
 _DIGEST_CHARACTERS = 12
+_LEFT_BEHIND = re.compile(r"/__pycache__/|\.pyc$|/\.[^/]*\.sw[a-p]$|~$|/\.?#[^/]*$")
 
 
 class SkillMetadata(BaseModel):
@@ -37,9 +39,13 @@ class SkillsRef(BaseModel):
 
 
 def hash_skill_dir(root: Path) -> str:
-    """Return the digest of a folder: a renamed, added, removed or changed file changes it."""
+    """Return the digest of a folder: a renamed, added, removed or changed file changes it.
+
+    What running a skill's Python or an open editor leaves beside it does not.
+    """
     digest = hashlib.sha256()
-    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+    files = (path for path in root.rglob("*") if path.is_file())
+    for file in sorted(path for path in files if not _LEFT_BEHIND.search(f"/{path.relative_to(root)}")):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(root).as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:_DIGEST_CHARACTERS]

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.comparison import task_digest
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.identity import identity_at, identity_in
 

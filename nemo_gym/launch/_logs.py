@@ -8,7 +8,7 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
-from nemo_gym.launch.records import is_alive
+from nemo_gym.discovery_files import is_alive
 
 TAIL_BYTES = 1 << 16
 TAIL_LINES = 20

@@ -66,6 +66,8 @@ class SupervisedServer:
     has_answered: asyncio.Event = field(default_factory=asyncio.Event)
     """Set at the first answer."""
     listeners: list[Callable[[ServerEvent], None]] = field(default_factory=list)
+    find_changed_modules: Callable[[], Sequence[str]] = tuple
+    """Returns its Python files that have changed since the gym started."""
 
     @property
     def pid(self) -> int | None:
@@ -256,6 +258,8 @@ class Supervisor:
         server.become(ServerState.STARTING)
         ready_since = None
         if await self._answers_in_time(server, child):
+            if record.deaths:
+                await _refuse_changed_code(server, child)
             ready_since = time.monotonic()
             if not self._is_stopping:
                 server.become(ServerState.READY)
@@ -291,6 +295,23 @@ class Supervisor:
                 remedy=f"Its whole log: {server.log_path}",
                 peer=server.name,
             )
+
+
+async def _refuse_changed_code(server: SupervisedServer, child: Child) -> None:
+    """End a restarted server whose code is not that of the run's rows so far, and raise `LaunchError`."""
+    changed = await asyncio.to_thread(server.find_changed_modules)
+    if not changed:
+        return
+    child.signal(signal.SIGKILL)
+    await child.exited
+    server.become(ServerState.CRASHED, "its code has changed")
+    raise LaunchError(
+        f"`{server.name}` was restarted, and its code has changed since the gym started: {', '.join(changed)}. "
+        "It is ended, because the rows of a run would be scored by two versions of the code.",
+        code="code_changed",
+        remedy="Start the gym again. A run that is resumed then says what to do with the earlier rows.",
+        peer=server.name,
+    )
 
 
 def describe_exit(code: int) -> str:

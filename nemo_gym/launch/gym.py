@@ -50,7 +50,8 @@ from nemo_gym.launch.records import (
     write_discovery,
     write_private,
 )
-from nemo_gym.names import HEAD_SERVER, NODES_FILE
+from nemo_gym.launch.server_code import describe_code
+from nemo_gym.names import CODE_KEY, HEAD_SERVER, NODES_FILE
 from nemo_gym.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
@@ -254,6 +255,7 @@ async def launch(config: LaunchableConfig, options: LaunchOptions | None = None)
 
 async def _prepare(config: LaunchableConfig, options: LaunchOptions) -> RunningGym:
     data = copy.deepcopy(dict(config.data))
+    data[CODE_KEY] = describe_code(config.servers, options.working_folder)
     keys = RunKeys.of_config(data)
     if options.placement != "ray":
         refuse_without_ray(data)

@@ -31,7 +31,8 @@ from nemo_gym.json_objects import parse_json
 from nemo_gym.launch._implementation import load_server_class
 from nemo_gym.launch.gym import LaunchableConfig
 from nemo_gym.launch.plan import RunKeys
-from nemo_gym.names import TLS_KEY
+from nemo_gym.launch.server_code import describe_code
+from nemo_gym.names import CODE_KEY, TLS_KEY
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.serving.base import SimpleServer
@@ -68,6 +69,7 @@ async def inline(config: LaunchableConfig) -> AsyncIterator[InlineGym]:
     """Start all servers of `config`; the end of the block stops them. A process can run one such gym at a time."""
     data = copy.deepcopy(dict(config.data))
     data.pop(TLS_KEY, None)  # nothing listens
+    data[CODE_KEY] = describe_code(config.servers, Path.cwd())
     keys = RunKeys.of_config(data)
     addresses = _give_addresses(data, config.servers)
     gym = InlineGym(data, keys.token, InMemoryTransport())

@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.failures import TransportError
-from nemo_gym.launch.records import GymRecord, NodeRecord, RunRecord, ServerRecord
+from nemo_gym.launch.records import GymRecord, NodeRecord, Registry, RunRecord, ServerRecord
+from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT
 from nemo_gym.transport import Call, call_once
+
+_DEFAULT_PORT_ANSWERS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,20 @@ def by_node(gym: GymRecord, observations: Sequence[Observation]) -> list[NodeObs
         restarts = sum(each.server.restarts for each in there)
         found.append(NodeObservation(node, len(there), in_flight, restarts))
     return found
+
+
+async def describe_running_gyms() -> list[str]:
+    """Return a sentence on each running gym of this user, and on a server at the default port that is of none."""
+    gyms = Registry().running()
+    described = [
+        f"the gym of pid {gym.run.pid} in {gym.directory} listens at {gym.run.head}; it is not used"
+        for gym in gyms
+    ]
+    default = f"http://{DEFAULT_HOST}:{DEFAULT_HEAD_SERVER_PORT}"
+    is_known = any(gym.run.head.rpartition(":")[2] == str(DEFAULT_HEAD_SERVER_PORT) for gym in gyms)
+    if not is_known and await answers(default, timeout_s=_DEFAULT_PORT_ANSWERS_S):
+        described.append(f"a server that is of no gym of this user answers at {default}; it is not used")
+    return described
 
 
 async def observe(gym: GymRecord, *, timeout_s: float) -> Sequence[Observation]:

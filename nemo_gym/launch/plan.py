@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, HeldAddress
 from nemo_gym.launch._spawners import ServerProcess
 from nemo_gym.launch._supervisor import SupervisedServer
+from nemo_gym.launch.server_code import find_changed_modules
 from nemo_gym.launch.sockets import HeldSocket
-from nemo_gym.names import HEAD_SERVER
+from nemo_gym.names import CODE_KEY, HEAD_SERVER
 
 HEAD_SCRIPT = PARENT_DIR / "nemo_gym" / "head" / "server.py"
 REQUIREMENTS_FILE = "requirements.txt"
@@ -65,7 +67,13 @@ class ServerPlan:
         # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
         path = (str(folder), str(root_of(folder)))
         script = folder / instance.entrypoint
-        return self._replicas(instance.path, script, addresses, *path, first=first)
+        told = self.config.get(CODE_KEY)
+        find_changes = (
+            partial(find_changed_modules, instance, Path.cwd(), told) if told is not None else tuple
+        )
+        for server in self._replicas(instance.path, script, addresses, *path, first=first):
+            server.find_changed_modules = find_changes
+            yield server
 
     def _replicas(
         self,

@@ -17,7 +17,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -27,14 +26,12 @@ from nemo_gym.discovery_files import (
     RUN_KEY,
     discovery_names,
     discovery_path,
+    is_alive,
     read_discovery,
     run_in,
 )
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.errors import LaunchError
-
-_CLOCK_SLACK_S = 60.0
-"""The start of a process is computed from that of the machine, so it moves when the clock is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,20 +209,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def is_alive(pid: int, since: str | None = None) -> bool:
-    """Return whether the process runs, and, if its pid is used again, whether it ran at the time `since` (ISO 8601)."""
-    import psutil
-
-    try:
-        began = psutil.Process(pid).create_time()
-    except psutil.NoSuchProcess:
-        return False
-    try:
-        return since is None or began <= datetime.fromisoformat(since).timestamp() + _CLOCK_SLACK_S
-    except ValueError:
-        return True
 
 
 def write_private(path: Path, text: str) -> None:

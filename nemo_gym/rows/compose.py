@@ -35,6 +35,7 @@ from nemo_gym.rows.keys import (
     REWARD_COMPONENTS_KEY,
     REWARD_KEY,
     ROLLOUT_INDEX_KEY,
+    SCORED_BY_KEY,
     SKILLS_REF_KEY,
     TASK_INDEX_KEY,
     TERMINAL_KEY,
@@ -189,7 +190,7 @@ def compose_reverified_row(
     marks = {
         key: stored[key]
         for key in stored
-        if key.startswith(RESERVED_PREFIX) and not key.startswith(FAILURE_PREFIX)
+        if key.startswith(RESERVED_PREFIX) and not key.startswith(FAILURE_PREFIX) and key != SCORED_BY_KEY
     }
     return ScoredRow(
         {

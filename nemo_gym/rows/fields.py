@@ -276,6 +276,14 @@ FIELDS: Final[tuple[RowField, ...]] = (
         _SCORED,
     ),
     RowField(
+        keys.SCORED_BY_KEY,
+        _TEXT,
+        "in a run whose code has changed: the digest of the code that scored the row; the manifest lists all of them",
+        "the collector",
+        "comparisons of the two codes",
+        _SCORED,
+    ),
+    RowField(
         keys.REVERIFIED_KEY,
         {"type": "object", "properties": {"reward_before": {"type": ["number", "null"]}}},
         "the row was verified again; the earlier reward, null if there was none",

@@ -17,6 +17,7 @@ from nemo_gym.rows.keys import (
     ATTEMPT_INDEX_KEY,
     ROLLOUT_ID_KEY,
     ROLLOUT_INDEX_KEY,
+    SCORED_BY_KEY,
     TASK_INDEX_KEY,
     VERSION_KEY,
 )
@@ -111,6 +112,16 @@ def with_identity(line: bytes, before: RolloutId, after: RolloutId) -> bytes | N
     return b'{"%b":%d,"%b":%d%b' % (
         TASK_INDEX_KEY.encode(), after.task, ROLLOUT_INDEX_KEY.encode(), after.repeat, line[indices:]
     )  # fmt: skip
+
+
+def mark_code(line: bytes, code: str) -> bytes:
+    """Return the JSON of a row with the digest of its code after the identity, unless it has one there."""
+    match = _HEAD.match(line)
+    end = match.end() if match is not None else 1
+    key = b'"%b":' % SCORED_BY_KEY.encode()
+    return (
+        line if line.startswith(key, end) else b'%b%b"%b",%b' % (line[:end], key, code.encode(), line[end:])
+    )
 
 
 def name_attempt(row: AnyRow) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 
 from nemo_gym.cli.collect_rollouts import COMMAND, collect_rollouts
-from nemo_gym.launch.records import RunRecord, write_discovery
+from nemo_gym.launch.records import GymRecord, Registry, RunRecord, write_discovery
 
 
 class SmallGym:
@@ -115,6 +116,17 @@ def test_a_second_run_needs_resume_or_overwrite(folder: Path, capsys: pytest.Cap
     assert command("+overwrite=true", "+resume_from_cache=true") == 2
 
 
+@pytest.mark.parametrize("key", ["add_tasks", "mark_new_code"])
+def test_permissions_for_a_resume_need_one(
+    folder: Path, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(f"+{key}=true") == 2
+    assert command(f"+{key}=true", "+overwrite=true") == 2
+    assert f"+{key}=true is about an earlier run" in capsys.readouterr().err
+    assert not (folder / "results").exists()
+    assert command(f"+{key}=true", "+resume_from_cache=true") == 0
+
+
 @pytest.mark.parametrize(
     ("argument", "complaint"),
     [
@@ -160,6 +172,24 @@ def test_without_a_gym_the_error_has_a_remedy(
     monkeypatch.chdir(tmp_path)
     assert command("+head_server.host=127.0.0.1", "+head_server.port=9") == 2
     assert "Start the servers with ng_run" in capsys.readouterr().err
+
+
+def test_a_gym_of_another_folder_is_named_and_not_used(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runtime, elsewhere = tmp_path / "runtime", tmp_path / "elsewhere"
+    for each in (runtime, elsewhere):
+        each.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    run = RunRecord(os.getpid(), "t", "now", "http://127.0.0.1:11000")
+    Registry().write(GymRecord(run, str(folder), ()))
+    write_rows(elsewhere / "tasks.jsonl", [{}])
+    monkeypatch.chdir(elsewhere)
+    assert command() == 2
+    printed = capsys.readouterr().err
+    assert f"no gym runs in this folder ({elsewhere})" in printed
+    assert f"the gym of pid {os.getpid()} in {folder} listens at http://127.0.0.1:11000" in printed
+    assert "+head_server.port=PORT" in printed
 
 
 def test_help_names_every_key(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,11 +63,14 @@ def test_the_output_has_no_token(silent: HeldSocket, capsys: pytest.CaptureFixtu
     assert "very-secret-token" not in shown
 
 
-async def test_a_running_gym_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_gym_of_this_folder_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import asyncio
 
     bench = Workbench(tmp_path / "gym")
     bench.folder.mkdir()
+    monkeypatch.chdir(bench.folder)
     options = bench.options(registry=Registry())
     async with launch(config_of(bench.instance("env")), options) as gym:
         await gym.wait_ready()
@@ -80,3 +83,22 @@ async def test_a_running_gym_is_found(tmp_path: Path, capsys: pytest.CaptureFixt
         }
         assert shown["servers"][1]["figures"] == {"requests": 1, "errors": 2, "in_flight": 3}
         assert shown["servers"][1]["pid"] == gym.servers[1].pid
+
+
+async def test_a_gym_of_another_folder_is_listed_and_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    bench = Workbench(tmp_path / "gym")
+    empty = tmp_path / "empty"
+    for folder in (bench.folder, empty):
+        folder.mkdir()
+    monkeypatch.chdir(empty)
+    async with launch(config_of(bench.instance("env")), bench.options(registry=Registry())) as gym:
+        await gym.wait_ready()
+        assert await asyncio.to_thread(COMMAND.run, ["--json"], show_status) == ExitCode.FATAL
+        printed = capsys.readouterr()
+        (shown,) = json.loads(printed.out)
+        assert shown["directory"] == str(bench.folder)
+        assert "no gym runs in this folder" in printed.err

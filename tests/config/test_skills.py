@@ -34,6 +34,17 @@ def test_a_change_of_any_file_changes_the_digest(skills: Path) -> None:
     assert len(set(digests)) == 4
 
 
+@pytest.mark.parametrize(
+    "name", ["__pycache__/a.cpython-311.pyc", ".SKILL.md.swp", "SKILL.md~", ".#SKILL.md"]
+)
+def test_what_a_program_leaves_behind_changes_no_digest(skills: Path, name: str) -> None:
+    before = load_skill_directory(str(skills)).hash
+    path = skills / "tables" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("x")
+    assert load_skill_directory(str(skills)).hash == before
+
+
 def test_skills_are_copied_to_a_new_folder(skills: Path, tmp_path: Path) -> None:
     stage_skills(str(skills), tmp_path / "home" / "skills")
     assert (tmp_path / "home" / "skills" / "tables" / "SKILL.md").read_text() == SKILL

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +14,12 @@ from nemo_gym.launch.observation import (
     Observation,
     answers,
     by_node,
+    describe_running_gyms,
     get_figures,
     memory_bytes,
     observe,
 )
-from nemo_gym.launch.records import GymRecord, NodeRecord
+from nemo_gym.launch.records import GymRecord, NodeRecord, Registry, RunRecord
 from nemo_gym.launch.sockets import hold
 from tests.launch.observed import RUN, a_server
 
@@ -129,3 +132,28 @@ async def test_a_silent_server_does_not_answer() -> None:
     held = hold("127.0.0.1", 0, holder_of="other")
     assert not await answers(held.url, timeout_s=0.05)
     held.close()
+
+
+async def test_a_server_at_the_default_port_that_is_of_no_gym_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 404 X\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setattr("nemo_gym.launch.observation.DEFAULT_HEAD_SERVER_PORT", port)
+        (described,) = await describe_running_gyms()
+        assert described == (
+            f"a server that is of no gym of this user answers at http://127.0.0.1:{port}; it is not used"
+        )
+        run = RunRecord(os.getpid(), "t", "now", f"http://127.0.0.1:{port}")
+        Registry().write(GymRecord(run, "/elsewhere", ()))
+        (described,) = await describe_running_gyms()
+        assert described.startswith(f"the gym of pid {os.getpid()} in /elsewhere listens at")

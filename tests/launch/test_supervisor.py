@@ -45,6 +45,19 @@ async def test_a_crashed_server_restarts_on_its_socket_while_a_caller_waits(
         assert "restart 1" in gym.servers[1].log_path.read_text()
 
 
+async def test_a_server_that_would_restart_with_other_code_fails_the_gym(bench: Workbench) -> None:
+    instance = bench.instance("edited")
+    async with launch(config_of(instance), bench.options()) as gym:
+        await gym.wait_ready()
+        script = instance.directory / "app.py"
+        script.write_text(script.read_text() + "# another reward")
+        gym.servers[1].signal(signal.SIGKILL)
+        failure = (await gym.failure).failure
+        assert failure.code == "code_changed"
+        assert "edited/app.py" in failure.message
+        assert gym.servers[1].state is ServerState.FAILED
+
+
 async def test_a_server_that_dies_at_its_start_fails_the_gym_with_the_root_cause(bench: Workbench) -> None:
     broken = bench.instance("broken", "import a_module_that_is_not_there")
     async with launch(config_of(broken, bench.instance("fine")), bench.options()) as gym:

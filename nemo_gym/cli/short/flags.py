@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import click
 
@@ -94,6 +96,15 @@ def first_or_list(values: tuple[str, ...]) -> str:
     return spelled(values[0] if len(values) == 1 else list(values))
 
 
+def head_address(text: str) -> str:
+    """Return the address of a head server, as `HOST:PORT` or a URL, as an override."""
+    address = urlsplit(text if "//" in text else f"//{text}")
+    with suppress(ValueError):  # of a port that is not a number
+        if address.hostname and address.port:
+            return f"{{host: {spelled(address.hostname)}, port: {address.port}}}"
+    raise click.UsageError(f"--head: {text!r} is not HOST:PORT, such as 127.0.0.1:11000.")
+
+
 def comma_separated(text: str) -> str:
     """Return the parts of `text` as an override."""
     return first_or_list(tuple(text.split(",")))
@@ -119,6 +130,19 @@ CONCURRENCY = Flag(
 )
 RESUME = Flag("--resume", None, "Continue the run in the output.", key="resume_from_cache")
 OVERWRITE = Flag("--overwrite", None, "Move an earlier run in the output aside.")
+ADD_TASKS = Flag("--add-tasks", None, "With --resume: the input may have other tasks; attempt the new ones.")
+MARK_NEW_CODE = Flag(
+    "--mark-new-code",
+    None,
+    "With --resume: the servers' code may have changed; mark the rows that it scores.",
+)
+HEAD = Flag(
+    "--head",
+    "HOST:PORT",
+    "Head server of a gym of another folder.",
+    key="head_server",
+    write=head_address,
+)
 DISCOVERY_NAME = Flag(
     "--discovery-name", "NAME", "Name of the gym among those of this folder; by default none, or a number."
 )

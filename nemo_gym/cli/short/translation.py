@@ -154,6 +154,8 @@ def evaluated(line: GymLine) -> Target:
     """A run: with an output by name and the split of benchmarks, or from the servers of a running gym."""
     if line.values.get("no_serve"):
         return _without_servers(line)
+    if line.values.get("head"):
+        raise click.UsageError("--head names a running gym, so it needs --no-serve.")
     selected = _selected(line)
     arguments = selected.overrides
     if not line.has_key("output_jsonl_fpath") and "output_jsonl_fpath" not in selected.keys:

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nemo_gym.cli.short.flags import (
+    ADD_TASKS,
     CONCURRENCY,
     DISCOVERY_NAME,
+    HEAD,
     INPUT,
     JSON,
     LIMIT,
+    MARK_NEW_CODE,
     MODEL,
     OUTPUT,
     OVERWRITE,
@@ -132,7 +135,8 @@ EVAL = {
         flags=(
             *SELECTION,
             *MODEL,
-            Flag("--no-serve", None, "Use the servers of a running gym.", key=""),
+            Flag("--no-serve", None, "Use the servers of the gym that runs in this folder.", key=""),
+            HEAD,
             DISCOVERY_NAME,
             AGENT_NAME,
             replace(INPUT, help="Task rows (JSONL); repeatable; by default the environment's own."),
@@ -141,6 +145,8 @@ EVAL = {
             LIMIT,
             CONCURRENCY,
             RESUME,
+            ADD_TASKS,
+            MARK_NEW_CODE,
             OVERWRITE,
             Flag("--split", "TYPE", "Type of the datasets to use."),
             PROMPT,
@@ -179,6 +185,7 @@ EVAL = {
             OUTPUT,
             CONCURRENCY,
             RESUME,
+            MARK_NEW_CODE,
             OVERWRITE,
             Flag("--judge-failed-only", None, "Only rollouts whose judge failed."),
             Flag("--force", None, "Also environments that need a session."),
@@ -295,7 +302,7 @@ ENV = {
     ),
     "schema": Verb(
         command="schema",
-        summary="Print the JSON Schema of an environment's task rows, or of the gym's rows.",
+        summary="Print the JSON Schema of an environment's or the gym's rows.",
         example="gym env schema mcqa",
         arguments="[NAME]",
         translate=names_as("entrypoint", "resources_servers/{}"),
@@ -337,6 +344,7 @@ ENV = {
                 key="drain_timeout_s",
                 form="value",
             ),
+            HEAD,
             DISCOVERY_NAME,
             JSON,
         ),

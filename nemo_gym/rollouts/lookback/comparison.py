@@ -7,7 +7,6 @@ error of the difference (Miller 2024, "Adding Error Bars to Evals", section 4.2)
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -15,15 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
-from nemo_gym.failures import InputError
 from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_record
 from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.keys import REWARD_KEY
-from nemo_gym.rows.parts import read_params, read_task_data
+from nemo_gym.rows.parts import read_params
 
 _TITLE_CHARS = 60
 
@@ -180,23 +177,6 @@ def attempts_of(
         else:
             task.scores.append(record.measurements[score])
     return {keys[index]: task for index, task in tasks.items()}
-
-
-def task_digest(row: AnyRow, *, whole: bool = True) -> str:
-    """Return the digest of a task's content: its input and, if `whole`, its own fields. Sampling does not count.
-
-    Raises `InputError` for a row of too many levels.
-    """
-    content = {**(read_task_data(row) if whole else {}), "input": read_params(row).get("input")}
-    try:
-        text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
-    except TypeError as error:  # orjson reads more levels than it writes
-        raise InputError(
-            f"a task row cannot be compared: {error}",
-            code="row_too_deep",
-            remedy="Remove the rows with more than 250 levels of JSON.",
-        ) from error
-    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 def _task_row(run: StoredRun, identity: RolloutId) -> AnyRow:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
 from nemo_gym.rows.compose import number_row
@@ -72,6 +73,7 @@ def merge_shards(
         offsets = _offsets(stored) if renumber else [0] * len(runs)
         rows, failures, tasks = (_Lines(kind, offsets) for kind in zip(*stored, strict=True))
         rows.refuse_overlaps()
+        tasks.refuse_other_tasks()
         metrics = _MergedMetrics(RunMetrics(zero_classes), rows, failures, counts_missing_as_zero)
         for lines, path, note in (
             (rows, files.rows, metrics.note_row),
@@ -158,6 +160,25 @@ class _Lines:
             code="shards_overlap",
             remedy="Name each shard once. If each shard numbers its tasks from 0, add +renumber=true.",
         )
+
+    def refuse_other_tasks(self) -> None:
+        """Raise `ConfigError` if shards have different tasks of one index, such as parts of a reordered dataset."""
+        for index, places in groupby(self._places, lambda place: place.identity.task):
+            by_shard = {place.shard: place for place in places}
+            one, *others = (by_shard[shard] for shard in sorted(by_shard))
+            digest = self._digest_task(one) if others else ""
+            other = next((each for each in others if self._digest_task(each) != digest), None)
+            if other is not None:
+                raise ConfigError(
+                    f"task {index} of {self._files[one.shard].path} is not that of {self._files[other.shard].path}",
+                    code="other_tasks",
+                    remedy="The shards are runs of different or of reordered datasets. If each numbers its own tasks "
+                    "from 0, add +renumber=true.",
+                )
+
+    def _digest_task(self, place: _Place) -> str:
+        file = self._files[place.shard]
+        return task_digest(read_object(file.line(place.row), str(file.path), code="damaged_output"))
 
     def shares_tasks(self) -> bool:
         """Return whether two shards have rollouts of the same task."""

@@ -9,12 +9,14 @@ import base64
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics import AgentMetrics, reward_by_k, reward_interval
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
@@ -22,6 +24,7 @@ from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import RowsOnce
 from nemo_gym.rollouts.output.inputs import refuse_inputs
+from nemo_gym.rollouts.output.manifest import Manifest, describe_repository
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
@@ -89,10 +92,22 @@ def write_report(rows: Path, output: Path) -> None:
             if path == files.rows:
                 once.add(row, path, line.number)
             agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
-    write_atomically(output, (part.encode() for part in render_report(rows.name, agents)))
+    commits = read_commits(files.manifest)
+    write_atomically(output, (part.encode() for part in render_report(rows.name, agents, commits)))
 
 
-def render_report(title: str, agents: Mapping[str, AgentFigures]) -> Iterator[str]:
+def read_commits(manifest: Path) -> list[str]:
+    """Return the commits of the user's repository at the starts of a run, each once; none without a manifest."""
+    found = None
+    with suppress(ConfigError):  # the figures of a run need no manifest
+        found = Manifest.read(manifest)
+    told = (start.get("repository") for start in (found.starts if found is not None else ()))
+    return list(dict.fromkeys(describe_repository(each) for each in told if isinstance(each, Mapping)))
+
+
+def render_report(
+    title: str, agents: Mapping[str, AgentFigures], commits: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield the text of the page."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -100,6 +115,8 @@ def render_report(title: str, agents: Mapping[str, AgentFigures]) -> Iterator[st
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     yield '<meta name="viewport" content="width=device-width">'
     yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>\n"
+    if commits:
+        yield f"<p>Commit: {escape('; '.join(commits))}</p>\n"
     for name, figures in sorted(agents.items()):
         yield f"<h2>{escape(name)}</h2>\n"
         yield from _section(figures)

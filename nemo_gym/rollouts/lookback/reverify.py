@@ -31,7 +31,8 @@ from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
-from nemo_gym.rollouts.output.manifest import code_identity, lasting
+from nemo_gym.rollouts.output.manifest import AllowedChanges, code_identity, lasting
+from nemo_gym.rollouts.output.task_matching import read_stored_rows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import Failed, Scored
@@ -59,7 +60,7 @@ class ReverifySettings:
     force: bool = False
     """Also verify with environments that don't declare that they can."""
     existing: Existing = Existing.REFUSE
-    allow_identity_change: bool = False
+    allowed: AllowedChanges = field(default_factory=AllowedChanges)
     limits: RunLimits = field(default_factory=RunLimits)
     stop_after_identical_failures: int = 20
 
@@ -215,12 +216,14 @@ def _open(
 ) -> Journal:
     """Open the output, with the failures and the task rows of the stored run, which it must not overwrite."""
     RunFiles.of(settings.output).refuse_inputs(stored.files.present())
+    if settings.existing is Existing.RESUME and settings.allowed.everything:
+        _refuse_other_rollouts(RunFiles.of(settings.output), stored)
     servers = servers_for(survey.verifiable.values(), config)
     identity = {
         "datasets": [{"sha256": stored.digest(), "rows": len(survey.verifiable)}],
         "settings": {"judge_failed_only": settings.judge_failed_only, "force": settings.force},
         "config": {name: lasting(config[name]) for name in sorted(servers)},
-        "code": code_identity(),
+        "code": code_identity(config, servers),
     }
     journal = open_journal(
         RunFiles.of(settings.output),
@@ -228,7 +231,7 @@ def _open(
         {"started_at": time_now(), "settings": {"reverified": str(stored.files.rows)}},
         is_planned=survey.verifiable.__contains__,
         existing=settings.existing,
-        allow_identity_change=settings.allow_identity_change,
+        allowed=settings.allowed,
     )
     for other in survey.others:
         journal.add_failure(stored.failures.line_of(other))
@@ -237,6 +240,18 @@ def _open(
         with open_content(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:
             shutil.copyfileobj(rows, copy)
     return journal
+
+
+def _refuse_other_rollouts(output: RunFiles, stored: StoredRun) -> None:
+    """Raise `ConfigError` if the rows of the output are not of the rollouts of `stored`."""
+    for identity, row in read_stored_rows(output.rows):
+        rows = stored.scored if identity in stored.scored else stored.failures
+        if identity in rows and rows.row(identity).get("response") != row.get("response"):
+            raise ConfigError(
+                f"{output.rows} has another response of {identity} than {stored.files.rows}: it is of another run",
+                code="other_rollouts",
+                remedy="Write to another file with +output_jsonl_fpath (gym: -o).",
+            )
 
 
 def _notes(survey: Survey, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:

@@ -21,11 +21,11 @@ from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import IsPlanned, identity_of_line, read_finished
-from nemo_gym.rollouts.output.manifest import Change, Manifest, refuse_changes
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.output.manifest import AllowedChanges, Change, Manifest, refuse_changes
+from nemo_gym.rollouts.plan.compression import holds_text, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.compose import fail_judgement
-from nemo_gym.rows.identity import FinishedRollouts
+from nemo_gym.rows.identity import FinishedRollouts, mark_code
 
 INVALID_JUDGEMENT_KEY = "invalid_judge_response"
 """In a row: its reward is 0 because the judge's answer was not valid."""
@@ -53,13 +53,15 @@ class Journal:
     _manifest: Manifest
     _rows: AppendFile
     _failures: AppendFile
+    _scored_by: str | None = None
+    """The digest of the code that scores the next rows; None for the first code of the run, whose rows have no mark."""
 
     @property
     def resumed(self) -> bool:
         return len(self._manifest.starts) > 1
 
     def add_row(self, line: bytes) -> None:
-        self._rows.append(line)
+        self._rows.append(line if self._scored_by is None else mark_code(line, self._scored_by))
 
     def add_failure(self, line: bytes) -> None:
         self._failures.append(line)
@@ -84,39 +86,39 @@ def open_journal(
     *,
     is_planned: IsPlanned,
     existing: Existing = Existing.REFUSE,
-    allow_identity_change: bool = False,
+    allowed: AllowedChanges = AllowedChanges(),
+    tasks: list[list[list[int]]] | None = None,
     retries_invalid_judgements: bool = False,
 ) -> Journal:
     """Begin or resume the run in `files`. Raises `ConfigError` with a remedy if that is not allowed.
 
-    `start` is recorded in the manifest: the time and settings of this start. Rows of rollouts that are not planned are
-    moved to a file of their own. With `retries_invalid_judgements`, rows that a judge could not score become failures.
+    `start` is recorded in the manifest: the time and settings of this start. So are `tasks`, the indices of the plan's
+    tasks. Rows of rollouts that are not planned are moved to a file of their own. With `retries_invalid_judgements`,
+    rows that a judge could not score become failures.
     """
     notes: list[str] = []
     refuse_existing(files, existing)
     files.make_folder()
     if existing is Existing.MOVE_ASIDE or not files.holds_results():
         notes += _move_aside(files)
-    manifest, changes = _compare(files, identity, bool(files.present()), allow_identity_change)
+    manifest, changes = _compare(files, identity, allowed)
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
         if retries_invalid_judgements and (moved := fail_invalid_judgements(rows, files)):
-            notes.append(
-                f"{moved} rows of {files.rows.name} had an invalid answer of a judge: they are attempted again"
-            )
+            name = files.rows.name
+            notes.append(f"{moved} rows of {name} had an invalid answer of a judge: they are attempted again")
         finished, unplanned = read_finished(files.rows, is_planned)
         if unplanned:
             notes += _set_unplanned_aside(rows, files, is_planned)
         notes += _keep_earlier_failures(files)
         failures = opened.enter_context(closing(append_to(files.failures)))
-        manifest.identity = identity
-        manifest.starts.append(
-            {**start, "finished_before": len(finished), "changes": [list(one) for one in changes]}
-        )
+        scored_by = manifest.begin(identity, {**start, "finished_before": len(finished)}, changes)
+        manifest.tasks = tasks
         manifest.write(files.manifest)
         opened.pop_all()
-    return Journal(files, finished, changes, notes, manifest, rows, failures)
+    notes += manifest.describe_codes(files.manifest.name)
+    return Journal(files, finished, changes, notes, manifest, rows, failures, scored_by)
 
 
 def refuse_existing(files: RunFiles, existing: Existing) -> None:
@@ -149,12 +151,13 @@ def _move_aside(files: RunFiles) -> list[str]:
 
 
 def _compare(
-    files: RunFiles, identity: dict[str, Any], resumes: bool, allow_change: bool
+    files: RunFiles, identity: dict[str, Any], allowed: AllowedChanges
 ) -> tuple[Manifest, list[Change]]:
-    """Return the manifest of the run and the differences from it."""
+    """Return the manifest of the run and the differences from it. Without a row, no code has scored one."""
     manifest = Manifest.read(files.manifest)
     if manifest is None:
-        if resumes and not allow_change:
+        resumes = bool(files.present())
+        if resumes and not allowed.everything:
             raise ConfigError(
                 f"{files.rows} has no manifest ({files.manifest.name}), so it may belong to another run",
                 code="manifest_missing",
@@ -163,8 +166,8 @@ def _compare(
             )
         return Manifest(identity), [Change("manifest", None, files.manifest.name)] if resumes else []
     changes = manifest.changes_to(identity)
-    if not allow_change:
-        refuse_changes(changes, files.manifest)
+    matters = [change for change in changes if holds_text(files.rows) or not change.is_of_code]
+    refuse_changes(matters, files.manifest, allowed)
     return manifest, changes
 
 

@@ -1,7 +1,8 @@
 """`<stem>_run.json`: the identity of a run. A resume with another identity is refused.
 
 The identity is everything that influences the result of a rollout: the rows, their settings, the configuration of the
-servers that take part, and the code. Addresses of servers, concurrency and retries are not part of it.
+servers that take part, and the code: the gym's version and the files of the user's servers. Addresses of servers,
+concurrency and retries are not part of it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -20,16 +22,24 @@ import orjson
 from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.config.prompts import load_prompt_config
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import CODE_KEY
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import PlanSettings
+from nemo_gym.rows.keys import SCORED_BY_KEY
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_PLAIN_VERSION = 1
+"""The version of a manifest without numbers of tasks, which earlier versions of the gym read too."""
 _GROWING = re.compile(r"datasets\.\d+\.num_repeats|settings\.num_repeats\..+")
 """Fields that may grow without affecting finished rollouts."""
+_TASKS = re.compile(r"datasets\.\d+(\.(sha256|rows))?|settings\.limit")
+"""Fields of which tasks a run has. A dataset that a run has no more, or has in addition, is one field."""
+_CODE, _FILE = "code.", "code.files."
 _INCIDENTAL_KEYS = frozenset({"host", "port", "num_workers", "datasets"})
 _INCIDENTAL_ENDINGS = ("base_url", "api_key", "token", "password", "secret", "headers")
 """Endpoints change between starts of a run; secrets are not written to files."""
+_CODE_CHARACTERS = 12
 
 
 class Change(NamedTuple):
@@ -45,8 +55,39 @@ class Change(NamedTuple):
         numbers = isinstance(self.before, int) and isinstance(self.after, int)
         return bool(_GROWING.fullmatch(self.field)) and numbers and self.after > self.before  # type: ignore[operator]
 
+    @property
+    def is_of_code(self) -> bool:
+        """Return whether the code has changed."""
+        return self.field.startswith(_CODE)
+
+    @property
+    def is_of_tasks(self) -> bool:
+        """Return whether tasks were added, removed or reordered."""
+        return bool(_TASKS.fullmatch(self.field))
+
     def __str__(self) -> str:
+        if self.field.startswith(_FILE):
+            verb = (
+                "was added" if self.before is None else "was removed" if self.after is None else "has changed"
+            )
+            return f"{self.field.removeprefix(_FILE)} {verb}"
         return f"{self.field}: {_shown(self.before)} -> {_shown(self.after)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedChanges:
+    """The changes of its identity with which a run is resumed. More repeats need no permission."""
+
+    everything: bool = False
+    tasks: bool = False
+    """Tasks may be added, removed and reordered."""
+    code: bool = False
+    """Code may change; the rows that it scores are marked."""
+
+    def includes(self, change: Change) -> bool:
+        """Return whether a change is allowed."""
+        allowed = (self.tasks and change.is_of_tasks) or (self.code and change.is_of_code)
+        return self.everything or allowed or change.extends
 
 
 @dataclass(slots=True)
@@ -56,6 +97,13 @@ class Manifest:
     identity: dict[str, Any]
     starts: list[dict[str, Any]] = field(default_factory=list)
     """One entry per start of the run: its time, settings and end."""
+    tasks: list[list[list[int]]] | None = None
+    """Per dataset, the indices of its tasks as pairs of a first index and a count; None if they count from 0."""
+    codes: list[dict[str, Any]] = field(default_factory=list)
+    """The codes of a run whose code has changed: `digest`, `since` (the time of the start) and `code`.
+
+    Rows without a mark (`SCORED_BY_KEY`) were scored by the first, other rows by the one whose digest they have.
+    """
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
@@ -77,32 +125,80 @@ class Manifest:
                 code="manifest_newer",
                 remedy="Resume with the version of nemo_gym that started the run.",
             )
-        return cls(identity, starts)
+        return cls(identity, starts, document.get("tasks"), document.get("codes") or [])
 
     def write(self, path: Path) -> None:
         document = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": _PLAIN_VERSION if self.tasks is None else SCHEMA_VERSION,
             "identity": self.identity,
             "config_hash": digest(self.identity["config"]),
+            **({"tasks": self.tasks} if self.tasks is not None else {}),
+            **({"codes": self.codes} if self.codes else {}),
             "starts": self.starts,
         }
         write_atomically(path, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
 
     def changes_to(self, identity: Mapping[str, Any]) -> list[Change]:
-        """Return the fields in which this run and `identity` differ."""
-        before, after = dict(_flatten(self.identity)), dict(_flatten(identity))
+        """Return the fields in which this run and `identity` differ.
+
+        The files of the code are compared only if both have them: an older gym does not tell its files.
+        """
+        shared = min(len(each.get("datasets", ())) for each in (self.identity, identity))
+        before, after = (dict(_fields(each, shared)) for each in (self.identity, identity))
+        has_files = all("files" in each.get("code", {}) for each in (self.identity, identity))
         fields = [*before, *(name for name in after if name not in before)]
         return [
             Change(name, before.get(name), after.get(name))
             for name in fields
-            if before.get(name) != after.get(name)
+            if before.get(name) != after.get(name) and (has_files or not name.startswith(_FILE))
         ]
+
+    def begin(
+        self, identity: dict[str, Any], start: Mapping[str, Any], changes: Sequence[Change]
+    ) -> str | None:
+        """Add a start of the run, with the `changes` since the last one.
+
+        Return the mark of the rows that it adds: the digest of their code, or None for the first code of the run.
+        """
+        if not start["finished_before"]:
+            self.codes, mark = [], None
+        elif any(change.is_of_code for change in changes):
+            mark = self._add_code(identity["code"], start.get("started_at"))
+        else:
+            mark = self.starts[-1].get("code") if self.starts else None
+        entry = {**start, "changes": [list(change) for change in changes]}
+        self.starts.append(entry | ({"code": mark} if mark else {}))
+        self.identity = identity
+        return mark
+
+    def describe_codes(self, name: str) -> Iterator[str]:
+        """Yield a note for the user of the manifest `name` if the code of the run has changed."""
+        if self.codes:
+            yield (
+                f"the rows were scored by {len(self.codes)} versions of the code, which `codes` in {name} lists: "
+                f"rows without `{SCORED_BY_KEY}` by the first"
+            )
+
+    def _add_code(self, code: Mapping[str, Any], since: object) -> str | None:
+        if not self.codes:
+            self.codes.append(_describe_code(self.identity.get("code", {}), self.starts[0].get("started_at")))
+        added = _describe_code(code, since)
+        if all(each["digest"] != added["digest"] for each in self.codes):
+            self.codes.append(added)
+        return None if self.codes[0]["digest"] == added["digest"] else str(added["digest"])
+
+
+def _describe_code(code: Mapping[str, Any], since: object) -> dict[str, Any]:
+    return {"digest": digest(code)[:_CODE_CHARACTERS], "since": since, "code": dict(code)}
 
 
 def identity_of(
-    settings: PlanSettings, inspection: DatasetInspection, servers: Mapping[str, Mapping[str, Any]]
+    settings: PlanSettings,
+    inspection: DatasetInspection,
+    servers: Mapping[str, Mapping[str, Any]],
+    gym: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the identity of a run. `servers`: the configuration of the servers that take part."""
+    """Return the identity of a run. `servers`: the configuration of those that take part; `gym`: the whole one."""
     datasets = [
         {
             "sha256": inspected.sha256,
@@ -125,26 +221,65 @@ def identity_of(
         },
         "responses_create_params": dict(settings.overrides),
         "config": {name: lasting(servers[name]) for name in sorted(servers)},
-        "code": code_identity(),
+        "code": code_identity(gym, servers),
     }
 
 
-def code_identity() -> dict[str, str | None]:
-    """Return the version and commit of the running code."""
-    return {"version": __version__, "commit": _commit()}
+def code_identity(gym: Mapping[str, Any], servers: Iterable[str]) -> dict[str, Any]:
+    """Return the version and commit of the gym, and the digests of the files of `servers` by path.
+
+    The files are those that the configuration of the running `gym` has. A gym of an older version has none.
+    """
+    told = gym.get(CODE_KEY)
+    if not isinstance(told, Mapping):
+        return {"version": __version__, "commit": _commit()}
+    files: dict[str, str] = {}
+    part = frozenset(servers)
+    for path, hashed in (pair for each in told["servers"] if each["name"] in part for pair in each["files"]):
+        other = files.setdefault(path, hashed)
+        files[path] = hashed if other == hashed else digest([other, hashed])  # of two roots with one name
+    return {"version": told["version"], "commit": _commit(), "files": dict(sorted(files.items()))}
 
 
-def refuse_changes(changes: list[Change], manifest: Path) -> None:
-    """Raise `ConfigError` with the differences, unless they only add rollouts."""
-    if all(change.extends for change in changes):
+def refuse_changes(
+    changes: Sequence[Change], manifest: Path, allowed: AllowedChanges = AllowedChanges()
+) -> None:
+    """Raise `ConfigError` with the differences, unless they are `allowed`."""
+    refused = [change for change in changes if not allowed.includes(change)]
+    if not refused:
         return
-    listed = "\n".join(f"  {change}" for change in changes)
+    listed = "\n".join(f"  {change}" for change in refused)
     raise ConfigError(
         f"the run differs from {manifest}:\n{listed}\n",
         code="run_changed",
-        remedy="Resume with the earlier settings, accept the change with +allow_identity_change=true "
-        "(it is recorded), or start again with +overwrite=true (the old files are moved aside).",
+        remedy="\n".join(_ways_on(refused, manifest)),
     )
+
+
+def _ways_on(refused: Sequence[Change], manifest: Path) -> Iterator[str]:
+    """Yield what a user can do about changes."""
+    rows = manifest.with_name(f"{manifest.name.removesuffix('_run.json')}.jsonl")
+    if any(change.is_of_code for change in refused):
+        yield (
+            "The code that scored the earlier rows has changed. Score them with the new code: gym eval reverify NAME "
+            f"--rollouts {rows} -o NEW.jsonl (environments that need no session); or keep both and mark the new rows "
+            "with --mark-new-code (+mark_new_code=true)."
+        )
+    if any(change.is_of_tasks for change in refused):
+        yield (
+            "The tasks have changed. --add-tasks (+add_tasks=true) finds the tasks of earlier rows by their content "
+            "and attempts the new ones; rows of tasks that are gone are set aside."
+        )
+    if not all(change.is_of_code or change.is_of_tasks for change in refused):
+        yield (
+            "Resume with the earlier settings, or accept the change with +allow_identity_change=true (it is recorded)."
+        )
+    yield "Or start again with --overwrite (+overwrite=true); the old files are moved aside."
+
+
+def describe_repository(repository: Mapping[str, Any]) -> str:
+    """Return the commit of a start as a user reads it."""
+    return f"{str(repository.get('commit'))[:12]}{', with changes' if repository.get('dirty') else ''}"
 
 
 def lasting(value: Any) -> Any:
@@ -163,6 +298,19 @@ def digest(value: object) -> str:
 
 def _is_incidental(key: str) -> bool:
     return key in _INCIDENTAL_KEYS or key.startswith("_") or key.lower().endswith(_INCIDENTAL_ENDINGS)
+
+
+def _fields(identity: Mapping[str, Any], datasets: int) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of an identity; each dataset after the first `datasets` is one."""
+    for index, dataset in enumerate(identity.get("datasets", ())):
+        yield from (
+            _flatten(dataset, f"datasets.{index}") if index < datasets else [(f"datasets.{index}", dataset)]
+        )
+    files = identity.get("code", {}).get("files", {})
+    code = {key: value for key, value in identity.get("code", {}).items() if key != "files"}
+    rest = {key: value for key, value in identity.items() if key not in ("datasets", "code")}
+    yield from _flatten({**rest, "code": code})
+    yield from ((f"{_FILE}{path}", hashed) for path, hashed in files.items())
 
 
 def _flatten(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

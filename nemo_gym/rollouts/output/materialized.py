@@ -14,9 +14,11 @@ from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.disk import disk
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.finished import identity_of_line
 from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
-from nemo_gym.rows.identity import RolloutId, identity_at
+from nemo_gym.rows.identity import FinishedRollouts, RolloutId, identity_at
 
 ROWS_A_WRITE = 16
 """A write and the check before it take 5 microseconds, 0.6 % of the time of a fast rollout."""
@@ -52,6 +54,23 @@ class MaterializedInputs:
             for _ in inputs.written_from(plan):
                 pass
         return inputs
+
+    @classmethod
+    def open_in_any_order(cls, files: RunFiles, plan: Plan) -> MaterializedInputs:
+        """Open the file of a run whose tasks are numbered out of order, and append every row that it lacks.
+
+        Rows of tasks that the plan has no more stay.
+        """
+        path = files.materialized_inputs
+        file = append_to(path)
+        file.recover(files.first_free_torn())
+        present = FinishedRollouts()
+        for line in read_lines(path):
+            present.add(identity_of_line(line.content, path, line.number))
+        missing = (planned for planned in plan if planned.identity not in present)
+        while rows := [planned.row for planned in islice(missing, ROWS_A_WRITE)]:
+            file.append(b"\n".join(rows))
+        return cls(file, AFTER_ALL)
 
     def written_from(self, plan: Iterable[PlannedAttempt]) -> Iterator[PlannedAttempt]:
         """Yield the planned attempts, writing the row of each before."""

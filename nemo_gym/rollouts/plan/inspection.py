@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 
 from nemo_gym.config.problems import Location
 from nemo_gym.failures import ConfigError
@@ -50,6 +50,8 @@ class DatasetInspection:
     rollouts_of: Counter[str] = field(default_factory=Counter)
     """Rollouts per agent."""
     rows_with_reserved_keys: int = 0
+    numbering: Sequence[Sequence[int]] | None = None
+    """The indices of each file's tasks, in the order of its rows, if they do not count from 0."""
     tools: dict[tuple[str, str], Location] = field(default_factory=dict)
     """The first row that declares each tool, by agent and name."""
 
@@ -63,15 +65,18 @@ class DatasetInspection:
         return sum(file.rollouts for file in self.files)
 
     @property
-    def first_tasks(self) -> tuple[int, ...]:
-        """The index of each file's first task: tasks are numbered across all files."""
-        return tuple(sum(file.rows for file in self.files[:place]) for place in range(len(self.files)))
+    def numbers(self) -> Sequence[Sequence[int]]:
+        """The indices of each file's tasks, in the order of its rows. By default they count across all files."""
+        if self.numbering is not None:
+            return self.numbering
+        ends = list(accumulate((file.rows for file in self.files), initial=0))
+        return [range(first, end) for first, end in pairwise(ends)]
 
     def membership(self) -> Callable[[RolloutId], bool]:
         """Return a function that tells whether the plan has a rollout."""
-        files = list(zip(self.first_tasks, self.files, strict=True))
+        files = [(_row_finder(numbers), file) for numbers, file in zip(self.numbers, self.files, strict=True)]
         return lambda identity: any(
-            file.has_rollout(identity.task - first, identity.repeat) for first, file in files
+            file.has_rollout(find_row(identity.task), identity.repeat) for find_row, file in files
         )
 
     @property
@@ -103,6 +108,14 @@ def inspect(settings: PlanSettings) -> DatasetInspection:
         names = ", ".join(str(file.path) for file in settings.datasets)
         raise ConfigError(f"no rows in {names}", code="dataset_empty")
     return inspection
+
+
+def _row_finder(numbers: Sequence[int]) -> Callable[[int], int]:
+    """Return a function from a task's index to its row in its file; -1 for a task of another file."""
+    if isinstance(numbers, range):
+        return lambda task: task - numbers.start if task in numbers else -1
+    rows = {task: row for row, task in enumerate(numbers)}
+    return lambda task: rows.get(task, -1)
 
 
 def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: DatasetInspection) -> None:

@@ -6,6 +6,7 @@ another order. A plan over a million rows takes the memory of one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -74,17 +75,17 @@ class Plan:
         self,
         settings: PlanSettings,
         *,
-        first_tasks: tuple[int, ...] = (0,),
+        numbers: Sequence[Sequence[int]] = (range(sys.maxsize),),
         finished: FinishedRollouts | None = None,
         durations: Mapping[int, float] | None = None,
     ) -> None:
-        """`first_tasks`: the index of each file's first task. `finished`: rollouts to skip.
+        """`numbers`: the indices of each file's tasks, in the order of its rows. `finished`: rollouts to skip.
 
         `durations`: seconds of earlier rollouts by task. The pending rollouts of these tasks come first, the longest
         at the start; their rows are held in memory.
         """
         self._settings = settings
-        self._first_tasks = first_tasks
+        self._numbers = numbers
         self._finished = finished or FinishedRollouts()
         self._durations = durations or {}
         self._shapers = [shaper_of(file, settings) for file in settings.datasets]
@@ -107,11 +108,11 @@ class Plan:
     def _tasks(self, repeats: range) -> Iterator[_Planned]:
         """Yield the tasks that have pending rollouts among `repeats`."""
         is_uniform = self._settings.routing.is_uniform
-        for file, shaper, first in zip(
-            self._settings.datasets, self._shapers, self._first_tasks, strict=True
-        ):
+        for file, shaper, numbers in zip(self._settings.datasets, self._shapers, self._numbers, strict=True):
             lines = islice(read_lines(locate(file.path)), self._settings.limit)
-            for index, line in enumerate(lines, start=first):
+            for index, line in zip(
+                numbers, lines, strict=False
+            ):  # rows added since the check are not planned
                 if is_uniform and not self._is_pending(index, file.num_repeats, repeats):
                     continue  # the row needs no parsing
                 try:

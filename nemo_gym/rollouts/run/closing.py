@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from nemo_gym.rollouts.output.manifest import describe_repository
 from nemo_gym.rollouts.run.failure_groups import failure_lines
 from nemo_gym.rollouts.run.progress import duration
 from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
@@ -100,6 +101,8 @@ def _closing_lines(summary: CollectSummary) -> Iterator[str]:
     yield f"{_counted(counters.scored, 'row', 'rows')} in {duration(summary.seconds)}{rate}{earlier}"
     if counters.auto:
         yield f"auto: {counters.auto.describe()}"
+    if summary.repository is not None:
+        yield f"commit: {describe_repository(summary.repository)}"
     yield from _losses(summary)
     yield from (f"note: {note}" for note in summary.notes)
     yield from (f"  {path}" for path in summary.files.present())

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from nemo_gym.clock import monotonic, wall_clock
@@ -20,10 +19,11 @@ from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_durations
 from nemo_gym.rollouts.output.index_file import index_large_rows
-from nemo_gym.rollouts.output.journal import Journal, open_journal
+from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.output.manifest import identity_of
 from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
 from nemo_gym.rollouts.output.nodes import keep_nodes
+from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._preflight import check_servers
@@ -70,7 +70,7 @@ async def collect(
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
     checked, servers = await _check(settings, caller, gym, checked)
-    journal, materialized = await asyncio.to_thread(_open_files, settings, checked, servers, gym.logs)
+    journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, servers, gym)
     inspection, limits = checked.inspection, settings.limits
     execution = RunExecution(
         journal,
@@ -89,13 +89,13 @@ async def collect(
     )
     agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s)
     plan = _plan_of(settings, checked, journal)
-    return await execution.run(plan, agents, display, lambda: inspection.notes)
+    return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes])
 
 
 def _plan_of(settings: CollectSettings, checked: CheckedInput, journal: Journal) -> Plan:
     return Plan(
         checked.plan,
-        first_tasks=checked.inspection.first_tasks,
+        numbers=checked.inspection.numbers,
         finished=journal.finished,
         durations=read_durations(journal.files.rows) if settings.dispatch_longest_first else None,
     )
@@ -116,35 +116,58 @@ def _open_files(
     settings: CollectSettings,
     checked: CheckedInput,
     servers: Mapping[str, Mapping[str, Any]],
-    logs: Path | None,
-) -> tuple[Journal, MaterializedInputs | None]:
-    inspection = checked.inspection
-    start = {"started_at": time_now(), "settings": settings.to_json(), "planned": inspection.rollouts}
-    if logs is not None:  # relative, so that both can be moved together
-        start["logs"] = os.path.relpath(logs, settings.output.parent)
+    gym: DiscoveredGym,
+) -> tuple[Journal, MaterializedInputs | None, list[str]]:
+    """Return the open files, and notes on the tasks of a resumed run, which get the indices that they have in it."""
+    inspection, files = checked.inspection, RunFiles.of(settings.output)
+    notes: list[str] = []
+    identity = identity_of(checked.plan, inspection, servers, gym.config)
+    if settings.existing is Existing.RESUME:
+        allowed = settings.allowed_changes
+        inspection.numbering, notes = find_numbers(files, identity, checked.plan, allowed)
     journal = open_journal(
-        RunFiles.of(settings.output),
-        identity_of(checked.plan, inspection, servers),
-        start,
+        files,
+        identity,
+        _describe_start(settings, inspection.rollouts, gym),
         is_planned=inspection.membership(),
         existing=settings.existing,
-        allow_identity_change=settings.allow_identity_change,
+        allowed=settings.allowed_changes,
+        tasks=pack_numbers(inspection.numbers),
         retries_invalid_judgements=settings.retry_invalid_judge_responses,
     )
-    if not settings.write_materialized_inputs:
-        return journal, None
-    whole = Plan(checked.plan.in_order_of_identity(), first_tasks=inspection.first_tasks)
-    is_reordered = settings.interleave_repeats or settings.dispatch_longest_first
     try:
-        return journal, MaterializedInputs.open(
-            journal.files,
-            whole,
-            needed=AFTER_ALL if is_reordered else journal.finished.last(),
-            changed=bool(journal.changes),
-        )
+        return journal, _open_materialized(settings, checked, journal), notes
     except BaseException as error:
         journal.close({"end": "broken", "error": str(error), "ended_at": time_now()})
         raise
+
+
+def _describe_start(settings: CollectSettings, planned: int, gym: DiscoveredGym) -> dict[str, Any]:
+    """Return what the manifest records of a start."""
+    start = {"started_at": time_now(), "settings": settings.to_json(), "planned": planned}
+    if gym.repository is not None:
+        start["repository"] = gym.repository
+    if gym.logs is not None:  # relative, so that both can be moved together
+        start["logs"] = os.path.relpath(gym.logs, settings.output.parent)
+    return start
+
+
+def _open_materialized(
+    settings: CollectSettings, checked: CheckedInput, journal: Journal
+) -> MaterializedInputs | None:
+    if not settings.write_materialized_inputs:
+        return None
+    numbers = checked.inspection.numbers
+    whole = Plan(checked.plan.in_order_of_identity(), numbers=numbers)
+    if pack_numbers(numbers) is not None:
+        return MaterializedInputs.open_in_any_order(journal.files, whole)
+    is_reordered = settings.interleave_repeats or settings.dispatch_longest_first
+    return MaterializedInputs.open(
+        journal.files,
+        whole,
+        needed=AFTER_ALL if is_reordered else journal.finished.last(),
+        changed=any(not change.is_of_code for change in journal.changes),
+    )
 
 
 @dataclass(slots=True)
@@ -216,6 +239,7 @@ class RunExecution:
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
             notes=[*notes(), *self.journal.notes, *missing, *budget],
+            repository=self.gym.repository,
             must_be_complete=self.options.require_complete,
         )
         self._close({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})

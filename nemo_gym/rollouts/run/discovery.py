@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import yaml
@@ -18,13 +18,14 @@ from nemo_gym.discovery_files import (
     RUN_KEY,
     discovery_names,
     discovery_path,
+    is_alive,
     name_to_read,
     read_discovery,
     run_in,
 )
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.json_objects import member
-from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, TLS_KEY
+from nemo_gym.names import CODE_KEY, DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, SESSIONS_ROUTE, TLS_KEY
 from nemo_gym.transport import Caller, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url, head_url
 from nemo_gym.transport.moving_caller import caller_of
@@ -45,6 +46,12 @@ class DiscoveredGym:
     logs: Path | None = None
     """The folder with a log for each server; None if unknown."""
 
+    @property
+    def repository(self) -> Mapping[str, Any] | None:
+        """The commit of the git repository in which the gym was started, and whether its files differ (`dirty`)."""
+        told = member(self.config, CODE_KEY, "repository")
+        return told if isinstance(told, Mapping) else None
+
     def caller(self, transport: Transport | None = None) -> Caller:
         """Return a caller of the gym's servers by name."""
         transport = transport or self.transport or HttpTransport(ca=ca_of(self.config))
@@ -60,19 +67,20 @@ async def find_gym(
     token: str | None = None,
     ca: str | None = None,
 ) -> DiscoveredGym:
-    """Return the gym whose head server listens at `host` and `port`, or else the one started in `folder`.
+    """Return the gym whose head server listens at `host` and `port`, or else the one that runs in `folder`.
 
-    `name`: its discovery name, needed only if several gyms run in the folder.
-    `token`: the token of a gym started elsewhere; `ca`: the certificates to trust, if it uses TLS. Raises `ConfigError`
-    if there is no gym.
+    A gym of another folder is used only if its address is given. `name`: the gym's discovery name, needed only if
+    several gyms run in the folder. `token`: the token of a gym started elsewhere; `ca`: the certificates to trust, if
+    it uses TLS. Raises `ConfigError` if there is no gym; with the code `no_gym_here` if none runs in the folder.
     """
     if host is None and port is None:
         local = _gym_started_in(folder, name_to_read(folder, name))
-        if local is not None:
-            return local
+        if local is None or not await _still_runs(folder, local):
+            raise no_gym_in(folder)
+        return local.gym
     if token is None:
         started = (_gym_started_in(folder, each) for each in discovery_names(folder))
-        own = next((gym for gym in started if gym and _is_at(gym.config, host, port)), None)
+        own = next((each.gym for each in started if each and _is_at(each.gym.config, host, port)), None)
         if own is not None:
             token, ca = own.token, ca or ca_of(own.config)
     url = base_url(host or DEFAULT_HOST, port or DEFAULT_HEAD_SERVER_PORT, is_tls=ca is not None)
@@ -82,7 +90,14 @@ async def find_gym(
     return DiscoveredGym(config, token)
 
 
-def _gym_started_in(folder: Path, name: str) -> DiscoveredGym | None:
+class _Announced(NamedTuple):
+    """A gym, as its discovery file announces it."""
+
+    gym: DiscoveredGym
+    run: Mapping[str, Any]
+
+
+def _gym_started_in(folder: Path, name: str) -> _Announced | None:
     config = read_discovery(folder, name)
     if config is None:
         return None
@@ -90,9 +105,31 @@ def _gym_started_in(folder: Path, name: str) -> DiscoveredGym | None:
         raise ConfigError(f"{discovery_path(folder, name)} is not a configuration", code="discovery_damaged")
     run = run_in(config)
     logs = Path(run["logs"]) if run.get("logs") else None
-    return DiscoveredGym(
-        {key: value for key, value in config.items() if key != RUN_KEY}, run.get("token"), logs=logs
+    shared = {key: value for key, value in config.items() if key != RUN_KEY}
+    return _Announced(DiscoveredGym(shared, run.get("token"), logs=logs), run)
+
+
+async def _still_runs(folder: Path, announced: _Announced) -> bool:
+    """Return whether a gym has not ended. A gym that was killed leaves its file, and others may get its ports.
+
+    A process of another machine is not seen here, but its head server accepts the run's token.
+    """
+    pid, head = announced.run.get("pid"), announced.run.get("head")
+    if not isinstance(pid, int) or is_alive(pid, str(announced.run.get("started_at"))):
+        return True
+    gym = announced.gym
+    caller = Caller(
+        Directory({HEAD_SERVER: [str(head)]}),
+        HttpTransport(ca=ca_of(gym.config)),
+        budget=RetryBudget(attempts=1),
+        token=gym.token,
     )
+    try:
+        return (await caller.get(HEAD_SERVER, SESSIONS_ROUTE, _HEAD_ANSWERS_S)).ok
+    except (TransportError, DeadlineError):
+        return False
+    finally:
+        await caller.transport.close()
 
 
 async def ask_head(
@@ -146,11 +183,21 @@ def _parse(text: str, source: str) -> dict[str, Any]:
     return config
 
 
+def no_gym_in(folder: Path, others: Sequence[str] = ()) -> ConfigError:
+    """Return the error that no gym runs in `folder`. `others`: sentences on gyms that are not used."""
+    return ConfigError(
+        "\n  ".join((f"no gym runs in this folder ({folder})", *others)),
+        code="no_gym_here",
+        remedy="Start one here with ng_run (gym env start), or name the head server of another gym: "
+        "+head_server.host=HOST +head_server.port=PORT (gym: --head HOST:PORT), and +tls.ca=… if it uses TLS.",
+    )
+
+
 def _no_gym(url: str, detail: str) -> ConfigError:
     return ConfigError(
-        f"no gym was started in this folder, and no head server answers at {url} ({detail})",
+        f"no head server answers at {url} ({detail})",
         code="no_gym",
-        remedy="Start the servers with ng_run in this folder, or set their head server with "
+        remedy="Start the servers with ng_run, or set their head server with "
         "+head_server.host=… +head_server.port=…, and +tls.ca=… if it uses TLS.",
         peer=url,
     )

@@ -205,7 +205,19 @@ class CollectOptions(RoutingOptions, CompletenessOptions, TrackingOptions, StopO
         False, description="Use the number of each repeat as its seed, if the engine supports seeds."
     )
     allow_identity_change: bool = Field(
-        False, description="Resume even if rows, settings, configuration or code have changed."
+        False,
+        description="Resume even if rows, settings, configuration or code have changed, as `add_tasks` and "
+        "`mark_new_code` do.",
+    )
+    add_tasks: bool = Field(
+        False,
+        description="When resuming with changed task rows, find the tasks of earlier rows by their content, attempt "
+        "new tasks, and set rows of removed ones aside.",
+    )
+    mark_new_code: bool = Field(
+        False,
+        description="When resuming with changed code, keep the earlier rows, and mark those that the new code scores "
+        "with `_ng_scored_by`.",
     )
     skip_invalid_rows: bool = Field(
         False, description="Skip malformed rows instead of rejecting the dataset."

@@ -12,6 +12,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.output.manifest import AllowedChanges
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE, Routing
@@ -39,6 +40,11 @@ class CollectSettings(CollectOptions):
         ]
         found = [place for path in named for place in candidates(path)]
         RunFiles.of(self.output).refuse_inputs([*named, *found])
+
+    @property
+    def allowed_changes(self) -> AllowedChanges:
+        """The changes with which an earlier run in the output is resumed."""
+        return AllowedChanges(self.allow_identity_change, self.add_tasks, self.mark_new_code)
 
     def plan(self, config: Mapping[str, Any]) -> PlanSettings:
         """Return the source of the plan. `config`: the configuration of the gym that runs it.

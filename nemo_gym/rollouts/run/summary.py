@@ -72,6 +72,8 @@ class CollectSummary:
     invalid_rows: int = 0
     """Malformed rows of the dataset that were skipped."""
     notes: list[str] = field(default_factory=list)
+    repository: Mapping[str, Any] | None = None
+    """The commit of the git repository in which the gym was started, and whether its files differ (`dirty`)."""
     must_be_complete: bool = False
     """A missing row makes the exit code 1."""
 
@@ -129,6 +131,7 @@ class CollectSummary:
                 path.stem.removeprefix(self.files.stem).lstrip("_") or "rows": str(path)
                 for path in self.files.present()
             },
+            "repository": self.repository,
             "notes": self.notes,
         }
 

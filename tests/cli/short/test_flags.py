@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import click
 import pytest
 
 from nemo_gym.cli.short.flags import (
     CONCURRENCY,
+    HEAD,
     INPUT,
     JSON,
     MODEL,
@@ -39,3 +41,20 @@ def test_a_key_is_read_from_a_variable_and_a_literal_warns(capsys: pytest.Captur
     warning = capsys.readouterr().err
     assert "write --model-api-key env:NAME" in warning
     assert "sk-secret" not in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "override"),
+    [
+        ("127.0.0.1:11000", '++head_server={host: "127.0.0.1", port: 11000}'),
+        ("http://node-7:80", '++head_server={host: "node-7", port: 80}'),
+    ],
+)
+def test_the_address_of_a_head_server_is_a_host_and_a_port(text: str, override: str) -> None:
+    assert HEAD.overrides(text) == [override]
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "11000", ":11000", "host:port", "host:99999", ""])
+def test_an_address_without_a_port_is_refused(text: str) -> None:
+    with pytest.raises(click.UsageError, match="is not HOST:PORT"):
+        HEAD.overrides(text)

@@ -109,6 +109,8 @@ def test_a_benchmark_is_run_with_its_own_split(here: Path) -> None:
 def test_without_servers_the_running_gym_is_used() -> None:
     target = evaluated(line(flags=("++agent_name=a",), extras=("+limit=1",), no_serve=True))
     assert target == Target("collect_rollouts", ["++agent_name=a", "+limit=1"])
+    with pytest.raises(click.UsageError, match="--head names a running gym"):
+        evaluated(line("mcqa", head="127.0.0.1:11000"))
     with pytest.raises(click.UsageError, match="--model-url has no effect with --no-serve"):
         evaluated(line(no_serve=True, model_url="http://x"))
 

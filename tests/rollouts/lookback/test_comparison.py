@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.rollouts.lookback.comparison import compare, interval_of, task_digest
+from nemo_gym.rollouts.lookback.comparison import compare, interval_of
+from nemo_gym.rollouts.plan.task_content import task_digest
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 

@@ -113,6 +113,19 @@ def test_shards_that_overlap_are_refused_with_both_named(tmp_path: Path) -> None
     assert not (tmp_path / "merged.jsonl").exists()
 
 
+def test_shards_with_different_tasks_of_one_index_are_refused(tmp_path: Path) -> None:
+    """Their rollouts do not overlap, but the attempts at a task would be at two."""
+    one = store_shard(tmp_path / "one.jsonl", [scored_row(0, 0), scored_row(1, 0)])
+    other = store_shard(tmp_path / "other.jsonl", [scored_row(0, 1), scored_row(1, 1)])
+    merge_shards([one, other], tmp_path / "merged.jsonl")
+    inputs = tmp_path / "other_materialized_inputs.jsonl"
+    lines = inputs.read_bytes().splitlines(keepends=True)
+    inputs.write_bytes(lines[0] + lines[1].replace(b"question 1", b"question 7"))
+    with pytest.raises(ConfigError, match=r"task 1 of .*one_mat.* is not that of .*other_mat"):
+        merge_shards([one, other], tmp_path / "again.jsonl")
+    assert not (tmp_path / "again.jsonl").exists()
+
+
 def test_shards_that_number_tasks_of_their_own_are_numbered_through(tmp_path: Path) -> None:
     one = store_shard(tmp_path / "one.jsonl", [scored_row(0, reward=0.1), failure_row(1)])
     two = store_shard(tmp_path / "two.jsonl", [scored_row(0, reward=0.3), scored_row(1, reward=0.4)])

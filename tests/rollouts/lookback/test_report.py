@@ -7,6 +7,7 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.report import write_report
+from nemo_gym.rollouts.output.manifest import Manifest
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)>"
@@ -86,3 +87,13 @@ def test_a_score_given_twice_is_damage(tmp_path: Path) -> None:
     rows = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(0)], [failure_row(0), failure_row(0)])
     with pytest.raises(ConfigError, match=r"run\.jsonl:2: duplicate row of task 0, repeat 0"):
         write_report(rows, tmp_path / "report.html")
+
+
+def test_a_page_has_the_commits_of_the_run(tmp_path: Path) -> None:
+    rows = store(tmp_path / "out.jsonl", [scored_row(0)])
+    repositories = [{"commit": "a" * 40, "dirty": False}, None, {"commit": "b" * 40, "dirty": True}]
+    starts = [{"repository": each} for each in repositories]
+    Manifest({"config": {}}, starts).write(tmp_path / "out_run.json")
+    assert f"Commit: {'a' * 12}; {'b' * 12}, with changes" in page_of(rows).texts
+    (tmp_path / "out_run.json").write_text("{damaged")
+    assert not [text for text in page_of(rows).texts if "Commit" in text]

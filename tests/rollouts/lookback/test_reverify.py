@@ -22,6 +22,7 @@ from nemo_gym.judge import JudgeError
 from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey, reverify, servers_for
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.output.manifest import AllowedChanges
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.summary import CollectSummary
@@ -214,6 +215,27 @@ async def test_a_killed_reverification_goes_on_where_it_was(rows: Path, tmp_path
     assert sorted(row["_ng_task_index"] for row in read_rows(output)) == [0, 1, 2, 3]
     with pytest.raises(ConfigError, match=r"match\.resources_servers\.Match\.wanted"):
         await again(rows, output, gym_of(wanted="maybe"), existing=Existing.RESUME)
+
+
+async def test_rows_of_another_run_are_not_taken_for_verified(rows: Path, tmp_path: Path) -> None:
+    output, allowed = tmp_path / "new.jsonl", AllowedChanges(everything=True)
+    await again(rows, output, gym_of())
+    store(rows, [*read_rows(rows), scored_row(7, agent=AGENT, response=response("yes"))])
+    summary = await again(rows, output, gym_of(), existing=Existing.RESUME, allowed=allowed)
+    assert (summary.counters.finished_before, summary.counters.scored) == (3, 1)
+    other = [scored_row(n, agent=AGENT, response=response("other")) for n in range(3)]
+    store(rows, other)
+    with pytest.raises(ConfigError, match="has another response of task 0, repeat 0"):
+        await again(rows, output, gym_of(), existing=Existing.RESUME, allowed=allowed)
+
+
+async def test_a_reverified_row_is_not_marked_with_the_code_that_scored_it_before(
+    rows: Path, tmp_path: Path
+) -> None:
+    marked = [{**row, "_ng_scored_by": "0123456789ab"} for row in read_rows(rows)]
+    store(rows, marked)
+    await again(rows, tmp_path / "new.jsonl", gym_of())
+    assert not [row for row in read_rows(tmp_path / "new.jsonl") if "_ng_scored_by" in row]
 
 
 async def test_a_run_is_not_written_over_itself(rows: Path) -> None:

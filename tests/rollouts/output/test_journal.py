@@ -17,6 +17,7 @@ from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
+from nemo_gym.rollouts.output.manifest import AllowedChanges
 from nemo_gym.rollouts.plan.compression import CODECS, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.identity import RolloutId
@@ -151,7 +152,7 @@ def test_resuming_another_run_is_refused_and_touches_nothing(tmp_path: Path) -> 
 
 def test_a_change_that_is_allowed_is_recorded(tmp_path: Path) -> None:
     files = write_run(tmp_path)
-    journal = opened(tmp_path, CHANGED, allow_identity_change=True, **RESUME)
+    journal = opened(tmp_path, CHANGED, allowed=AllowedChanges(everything=True), **RESUME)
     journal.close({})
     document = orjson.loads(files.manifest.read_bytes())
     assert document["identity"] == CHANGED
@@ -164,10 +165,50 @@ def test_rows_without_a_manifest_are_resumed_only_on_request(tmp_path: Path) -> 
     files.manifest.unlink()
     with pytest.raises(ConfigError, match="has no manifest"):
         opened(tmp_path, **RESUME)
-    journal = opened(tmp_path, allow_identity_change=True, **RESUME)
+    journal = opened(tmp_path, allowed=AllowedChanges(everything=True), **RESUME)
     assert len(journal.finished) == 3
     assert [change.field for change in journal.changes] == ["manifest"]
     journal.close({})
+
+
+def code(version: str) -> dict[str, Any]:
+    return {**IDENTITY, "code": {"version": "1", "files": {"env/app.py": version}}}
+
+
+def add(folder: Path, identity: dict[str, Any], task: int, **options: Any) -> Journal:
+    journal = opened(folder, identity, **RESUME, **options)
+    journal.add_row(row(task))
+    journal.close({})
+    return journal
+
+
+def test_rows_of_changed_code_are_marked_until_it_is_the_first_again(tmp_path: Path) -> None:
+    marked = {"allowed": AllowedChanges(code=True)}
+    add(tmp_path, code("old"), 0)
+    with pytest.raises(ConfigError, match=r"env/app\.py has changed"):
+        add(tmp_path, code("new"), 1)
+    add(tmp_path, code("new"), 1, **marked)
+    journal = add(tmp_path, code("new"), 2)
+    add(tmp_path, code("old"), 3, allowed=AllowedChanges(everything=True))
+    add(tmp_path, code("third"), 4, **marked)
+    rows = read_rows(journal.files.rows)
+    assert identities(rows) == [(task, 0) for task in range(5)]
+    document = orjson.loads(journal.files.manifest.read_bytes())
+    first, second, third = (each["digest"] for each in document["codes"])
+    assert [each.get("_ng_scored_by") for each in rows] == [None, second, second, None, third]
+    assert [each["code"]["files"]["env/app.py"] for each in document["codes"]] == ["old", "new", "third"]
+    assert [each.get("code") for each in document["starts"]] == [None, second, second, None, third]
+    assert any("`_ng_scored_by`" in note for note in journal.notes)
+    assert first not in (second, third)
+
+
+def test_code_that_has_scored_no_row_may_change(tmp_path: Path) -> None:
+    journal = opened(tmp_path, code("broken"))
+    journal.add_failure(b'{"_ng_task_index":0,"_ng_rollout_index":0}')
+    journal.close({})
+    journal = add(tmp_path, code("mended"), 0)
+    assert read_rows(journal.files.rows) == [orjson.loads(row(0))]
+    assert "codes" not in orjson.loads(journal.files.manifest.read_bytes())
 
 
 @pytest.mark.parametrize("existing", [Existing.RESUME, Existing.MOVE_ASIDE])

@@ -9,7 +9,16 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.manifest import Manifest, identity_of, refuse_changes
+from nemo_gym.names import CODE_KEY
+from nemo_gym.rollouts.output.manifest import (
+    AllowedChanges,
+    Change,
+    Manifest,
+    code_identity,
+    describe_repository,
+    identity_of,
+    refuse_changes,
+)
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.inspection import inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
@@ -132,3 +141,100 @@ def test_a_manifest_that_cannot_be_used_is_refused(tmp_path: Path, content: byte
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"out_run\.json"):
         Manifest.read(path)
+
+
+def gym_with(**servers: list[list[str]]) -> dict[str, Any]:
+    told = [{"name": name, "files": files} for name, files in servers.items()]
+    return {CODE_KEY: {"version": "1", "servers": told, "repository": None}}
+
+
+def test_the_files_of_the_servers_that_take_part_are_the_code() -> None:
+    gym = gym_with(
+        env=[["env/app.py", "a"], ["shared.py", "s"]], agent=[["shared.py", "s"]], other=[["o.py", "o"]]
+    )
+    assert code_identity(gym, ["env", "agent", "head"])["files"] == {"env/app.py": "a", "shared.py": "s"}
+    assert "files" not in code_identity({}, ["env"])
+
+
+def test_two_files_of_one_name_are_both_the_code() -> None:
+    one, other = (
+        gym_with(a=[["x.py", "1"]], b=[["x.py", "2"]]),
+        gym_with(a=[["x.py", "1"]], b=[["x.py", "3"]]),
+    )
+    assert code_identity(one, "ab")["files"] != code_identity(other, "ab")["files"]
+
+
+def with_files(**files: str) -> dict[str, Any]:
+    return {"datasets": [], "config": {}, "code": {"version": "1", "files": files}}
+
+
+def test_changed_files_are_named_with_three_ways_to_go_on(tmp_path: Path) -> None:
+    before, after = with_files(a="1", b="1", c="1"), with_files(a="2", b="1", d="1")
+    changes = Manifest(before).changes_to(after)
+    assert [str(change) for change in changes] == ["a has changed", "c was removed", "d was added"]
+    with pytest.raises(ConfigError) as caught:
+        refuse_changes(changes, tmp_path / "out_run.json")
+    remedy = caught.value.failure.remedy or ""
+    for way in ("gym eval reverify", str(tmp_path / "out.jsonl"), "--mark-new-code", "--overwrite"):
+        assert way in remedy
+    assert "allow_identity_change" not in remedy
+    refuse_changes(changes, tmp_path, AllowedChanges(code=True))
+    refuse_changes(changes, tmp_path, AllowedChanges(everything=True))
+    with pytest.raises(ConfigError):
+        refuse_changes(changes, tmp_path, AllowedChanges(tasks=True))
+
+
+def test_the_code_of_a_gym_that_does_not_tell_it_is_not_compared() -> None:
+    unknown: dict[str, Any] = {"datasets": [], "config": {}, "code": {"version": "1"}}
+    assert Manifest(unknown).changes_to(with_files(a="1")) == []
+    assert Manifest(with_files(a="1")).changes_to(unknown) == []
+    assert [change.field for change in Manifest(with_files()).changes_to(with_files(a="1"))] == [
+        "code.files.a"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_tasks"),
+    [
+        ("datasets.0.sha256", True),
+        ("datasets.12.rows", True),
+        ("datasets.1", True),
+        ("settings.limit", True),
+        ("datasets.0.agent_name", False),
+        ("datasets.0.prompt_sha256", False),
+        ("datasets.0.num_repeats", False),
+        ("settings.agent_map.a", False),
+        ("config.env.datasets.0.rows", False),
+    ],
+)
+def test_only_which_tasks_there_are_is_a_change_of_tasks(
+    tmp_path: Path, name: str, is_of_tasks: bool
+) -> None:
+    change = Change(name, 2, 1)
+    assert change.is_of_tasks is is_of_tasks
+    assert AllowedChanges(tasks=True).includes(change) is is_of_tasks
+    with pytest.raises(ConfigError) as caught:
+        refuse_changes([change], tmp_path / "out_run.json")
+    assert ("--add-tasks" in str(caught.value)) is is_of_tasks
+
+
+def test_a_dataset_more_or_less_is_one_change(dataset: Path, tmp_path: Path) -> None:
+    other = DatasetFile(write_dataset(tmp_path / "more.jsonl", 2))
+    settings = PlanSettings((DatasetFile(dataset), other))
+    both = identity_of(settings, inspect(settings), SERVERS)
+    assert [change.field for change in Manifest(identity(dataset)).changes_to(both)] == ["datasets.1"]
+    assert [change.field for change in Manifest(both).changes_to(identity(dataset))] == ["datasets.1"]
+
+
+def test_numbered_tasks_are_kept_and_hidden_from_an_older_gym(dataset: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out_run.json"
+    Manifest(identity(dataset), tasks=[[[4, 1], [0, 2]]]).write(path)
+    assert orjson.loads(path.read_bytes())["schema_version"] == 2
+    manifest = Manifest.read(path)
+    assert manifest is not None
+    assert manifest.tasks == [[[4, 1], [0, 2]]]
+
+
+def test_a_repository_is_described_by_its_commit() -> None:
+    assert describe_repository({"commit": "0123456789abcdef", "dirty": False}) == "0123456789ab"
+    assert describe_repository({"commit": "0123456789abcdef", "dirty": True}) == "0123456789ab, with changes"

@@ -9,7 +9,7 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.materialized import ROWS_A_WRITE, MaterializedInputs
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
-from nemo_gym.rows.identity import FinishedRollouts
+from nemo_gym.rows.identity import FinishedRollouts, identity_at
 from tests.rollouts.doubles import write_dataset
 
 
@@ -60,3 +60,21 @@ def test_a_file_that_an_earlier_start_did_not_keep_is_made_up_for(tmp_path: Path
     draw(tmp_path, 3)
     draw(tmp_path, 1, finished=6)
     assert written(tmp_path) == rows_of(tmp_path)
+
+
+def test_a_plan_in_any_order_appends_the_rows_that_the_file_lacks(tmp_path: Path) -> None:
+    draw(tmp_path, 3)
+    path = RunFiles.of(tmp_path / "out.jsonl").materialized_inputs
+    before = path.read_bytes()
+    path.write_bytes(before + b'{"_ng_task')
+    files = RunFiles.of(tmp_path / "out.jsonl")
+    numbers = [[7, 1, 0, 4, 3]]
+    plan = Plan(settings_of(tmp_path, 2), numbers=numbers)
+    inputs = MaterializedInputs.open_in_any_order(files, plan)
+    assert len(list(inputs.written_from(plan))) == 10
+    inputs.close()
+    assert path.read_bytes().startswith(before)
+    lines = written(tmp_path)
+    heads = [identity_at(line) for line in lines]
+    assert len(heads) == len(set(heads))
+    assert {each.task for each in heads if each} == {0, 1, 2, 3, 4, 7}  # 2 is no task of the plan any more

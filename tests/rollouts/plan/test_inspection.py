@@ -63,7 +63,7 @@ def test_tasks_and_rollouts_are_counted_by_agent_over_all_files(tmp_path: Path) 
     inspection = inspect(settings_of(first, second))
     assert inspection.agents == {"simple_agent": 3, "other": 4}
     assert inspection.rollouts_of == {"simple_agent": 6, "other": 4}
-    assert inspection.first_tasks == (0, 3)
+    assert inspection.numbers == [range(3), range(3, 7)]
 
 
 def test_an_agent_name_that_no_row_takes_is_spoken_of(tmp_path: Path) -> None:

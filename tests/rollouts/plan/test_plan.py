@@ -49,7 +49,7 @@ def test_a_task_keeps_its_number_whatever_is_left_out_before_it(tmp_path: Path) 
 def test_the_limit_is_for_each_file_and_files_are_numbered_through(tmp_path: Path) -> None:
     first = DatasetFile(write_dataset(tmp_path / "a.jsonl", 5))
     second = DatasetFile(write_dataset(tmp_path / "b.jsonl", 5), num_repeats=2)
-    plan = Plan(plan_of(first, second, limit=2), first_tasks=(0, 2))
+    plan = Plan(plan_of(first, second, limit=2), numbers=(range(2), range(2, 4)))
     assert ids(plan) == [(0, 0), (1, 0), (2, 0), (2, 1), (3, 0), (3, 1)]
 
 

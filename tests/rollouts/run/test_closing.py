@@ -133,3 +133,11 @@ def test_notes_files_and_the_next_step_are_printed(tmp_path: Path) -> None:
 def test_no_color_leaves_no_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in "\n".join(printed(a_summary(AGENT)))
+
+
+def test_the_commit_of_the_users_repository_is_printed() -> None:
+    stream = io.StringIO()
+    told = {"commit": "0123456789abcdef0123", "dirty": True}
+    print_summary(replace(a_summary(AGENT), repository=told), stream)
+    assert "commit: 0123456789ab, with changes\n" in stream.getvalue()
+    assert a_summary(AGENT).to_json()["repository"] is None

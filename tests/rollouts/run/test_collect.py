@@ -245,9 +245,119 @@ async def test_another_dataset_is_not_mixed_into_a_run(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 2)
     shrunk = await run(tmp_path, existing=Existing.RESUME, allow_identity_change=True)
     assert (shrunk.exit_code, shrunk.counters.finished_before, shrunk.agents[0].completed) == (0, 2, 2)
-    assert "out_unplanned_1.jsonl" in shrunk.notes[0]
+    assert "2 of the run, 0 new, 2 of the run are not in the input" in shrunk.notes[0]
+    assert "out_unplanned_1.jsonl" in shrunk.notes[1]
     assert identities(read_rows(out(tmp_path, "_unplanned_1.jsonl"))) == [(2, 0), (3, 0)]
     assert identities(read_rows(out(tmp_path))) == [(0, 0), (1, 0)]
+
+
+def write_tasks(folder: Path, *numbers: int) -> None:
+    rows = b"".join(orjson.dumps(task_row(number)) + b"\n" for number in numbers)
+    (folder / "tasks.jsonl").write_bytes(rows)
+
+
+def answers_by_task(path: Path) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for row in read_rows(path):
+        found.setdefault(row["_ng_task_index"], set()).add(row["answer"])
+    return found
+
+
+ALLOWED: list[dict[str, Any]] = [{"add_tasks": True}, {"allow_identity_change": True}]
+
+
+@pytest.mark.parametrize("allowed", ALLOWED)
+async def test_changed_tasks_are_matched_by_content(tmp_path: Path, allowed: dict[str, Any]) -> None:
+    write_tasks(tmp_path, 10, 11, 12, 13)
+    await run(tmp_path, repeats=2)
+    kept = out(tmp_path).read_bytes()
+    write_tasks(tmp_path, 20, 13, 10, 11, 12)
+    with pytest.raises(ConfigError, match="--add-tasks"):
+        await run(tmp_path, repeats=2, existing=Existing.RESUME)
+    summary = await run(tmp_path, repeats=2, existing=Existing.RESUME, **allowed)
+    assert (summary.counters.finished_before, summary.counters.completed, summary.exit_code) == (8, 2, 0)
+    assert "4 of the run, 1 new" in summary.notes[0]
+    assert out(tmp_path).read_bytes().startswith(kept)
+    expected = {0: {10}, 1: {11}, 2: {12}, 3: {13}, 4: {20}}
+    assert answers_by_task(out(tmp_path)) == expected
+    assert answers_by_task(out(tmp_path, "_materialized_inputs.jsonl")) == expected
+    again = await run(tmp_path, repeats=3, existing=Existing.RESUME)
+    assert (again.counters.completed, again.agents[0].coverage) == (5, 100.0)
+    assert answers_by_task(out(tmp_path)) == expected
+    assert answers_by_task(out(tmp_path, "_materialized_inputs.jsonl")) == expected
+    inputs = identities(read_rows(out(tmp_path, "_materialized_inputs.jsonl")))
+    assert sorted(inputs) == [(task, repeat) for task in range(5) for repeat in range(3)]
+    assert again.agents[0].tasks == 5
+    assert again.agents[0].pass_at[3] == 100 * 2 / 5  # of the doubles, odd answers are right
+
+
+async def test_rows_of_removed_tasks_are_set_aside_and_count_nowhere(tmp_path: Path) -> None:
+    write_tasks(tmp_path, 1, 2, 3)
+    await run(tmp_path)
+    write_tasks(tmp_path, 3, 4)
+    summary = await run(tmp_path, existing=Existing.RESUME, add_tasks=True)
+    assert (summary.agents[0].tasks, summary.agents[0].completed, summary.agents[0].mean_reward) == (
+        2,
+        2,
+        0.5,
+    )
+    assert "1 of the run, 1 new, 2 of the run are not in the input any more" in summary.notes[0]
+    assert "out_unplanned_1.jsonl" in summary.notes[1]
+    assert answers_by_task(out(tmp_path)) == {2: {3}, 3: {4}}
+    assert answers_by_task(out(tmp_path, "_unplanned_1.jsonl")) == {0: {1}, 1: {2}}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED)
+async def test_another_dataset_altogether_is_refused(tmp_path: Path, allowed: dict[str, Any]) -> None:
+    write_tasks(tmp_path, 1, 2)
+    await run(tmp_path)
+    before = {path.name: path.read_bytes() for path in out(tmp_path).parent.iterdir()}
+    write_tasks(tmp_path, 3, 4)
+    with pytest.raises(ConfigError, match="has no task of the run"):
+        await run(tmp_path, existing=Existing.RESUME, **allowed)
+    assert {path.name: path.read_bytes() for path in out(tmp_path).parent.iterdir()} == before
+
+
+async def test_rows_without_a_manifest_are_matched_by_content_too(tmp_path: Path) -> None:
+    write_tasks(tmp_path, 1, 2)
+    await run(tmp_path)
+    out(tmp_path, "_run.json").unlink()
+    write_tasks(tmp_path, 2, 1)
+    summary = await run(tmp_path, existing=Existing.RESUME, allow_identity_change=True)
+    assert (summary.counters.finished_before, summary.counters.completed) == (2, 0)
+    assert answers_by_task(out(tmp_path, "_materialized_inputs.jsonl")) == {0: {1}, 1: {2}}
+
+
+async def test_a_run_without_its_task_rows_gets_more_tasks(tmp_path: Path) -> None:
+    write_tasks(tmp_path, 1, 2)
+    await run(tmp_path, write_materialized_inputs=False)
+    write_tasks(tmp_path, 3, 2, 1)
+    summary = await run(tmp_path, existing=Existing.RESUME, add_tasks=True)
+    assert (summary.counters.finished_before, summary.counters.completed) == (2, 1)
+    expected = {0: {1}, 1: {2}, 2: {3}}
+    assert answers_by_task(out(tmp_path)) == expected
+    assert answers_by_task(out(tmp_path, "_materialized_inputs.jsonl")) == expected
+
+
+@pytest.mark.parametrize("packing", [".gz", ".zst"])
+async def test_a_compressed_run_gets_more_tasks(tmp_path: Path, packing: str) -> None:
+    output = out(tmp_path, f".jsonl{packing}")
+    write_tasks(tmp_path, 1, 2)
+    await run(tmp_path, output=output)
+    write_tasks(tmp_path, 3, 2, 1)
+    await run(tmp_path, output=output, existing=Existing.RESUME, add_tasks=True)
+    rows = [orjson.loads(line.content) for line in read_lines(output)]
+    assert {row["_ng_task_index"]: row["answer"] for row in rows} == {0: 1, 1: 2, 2: 3}
+
+
+async def test_a_larger_limit_and_another_file_add_tasks(tmp_path: Path) -> None:
+    write_tasks(tmp_path, 1, 2, 3, 4)
+    await run(tmp_path, limit=2)
+    with pytest.raises(ConfigError, match="--add-tasks"):
+        await run(tmp_path, limit=3, existing=Existing.RESUME)
+    summary = await run(tmp_path, limit=3, existing=Existing.RESUME, add_tasks=True)
+    assert (summary.counters.finished_before, summary.counters.completed) == (2, 1)
+    assert "tasks" not in orjson.loads(out(tmp_path, "_run.json").read_bytes())
 
 
 def _unlink(path: Path) -> None:

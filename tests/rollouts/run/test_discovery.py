@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import yaml
 from nemo_gym.discovery_files import DISCOVERY_FILE
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.records import RunRecord, write_discovery
-from nemo_gym.rollouts.run.discovery import ask_head, find_gym
+from nemo_gym.names import CODE_KEY
+from nemo_gym.rollouts.run.discovery import DiscoveredGym, ask_head, find_gym
 from nemo_gym.transport import InMemoryTransport
 
 CONFIG: dict[str, Any] = {
@@ -70,6 +73,59 @@ async def test_without_a_gym_the_remedy_is_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         await find_gym(tmp_path, host="127.0.0.1", port=9)
     assert "ng_run" in str(caught.value)
+
+
+async def test_a_gym_of_another_folder_is_not_used_unasked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        await find_gym(tmp_path)
+    assert caught.value.failure.code == "no_gym_here"
+    assert str(tmp_path) in caught.value.failure.message
+    assert "--head HOST:PORT" in (caught.value.failure.remedy or "")
+
+
+@pytest.fixture
+def ended() -> int:
+    """The pid of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+async def test_the_file_of_a_gym_that_was_killed_is_no_gym(tmp_path: Path, ended: int) -> None:
+    write_discovery(tmp_path, CONFIG, RunRecord(ended, "t", "now", "http://127.0.0.1:9"))
+    with pytest.raises(ConfigError) as caught:
+        await find_gym(tmp_path)
+    assert caught.value.failure.code == "no_gym_here"
+
+
+@pytest.mark.parametrize(("accepted", "is_found"), [("the-token", True), ("of another gym", False)])
+async def test_a_gym_of_another_machine_is_known_by_its_token(
+    tmp_path: Path, ended: int, accepted: str, is_found: bool
+) -> None:
+    """Its process is not on this machine, and its folder is shared."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = b"200 OK" if f"x-ng-token: {accepted}\r\n".encode() in head else b"401 X"
+        writer.write(b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n[]" % status)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        write_discovery(tmp_path, CONFIG, RunRecord(ended, "the-token", "now", f"http://127.0.0.1:{port}"))
+        if is_found:
+            assert (await find_gym(tmp_path)).token == "the-token"
+        else:
+            with pytest.raises(ConfigError, match="no gym runs in this folder"):
+                await find_gym(tmp_path)
+
+
+def test_the_repository_of_a_gym_is_that_of_its_configuration() -> None:
+    told = {"commit": "0123", "dirty": True}
+    assert DiscoveredGym({CODE_KEY: {"repository": told}}).repository == told
+    assert DiscoveredGym({CODE_KEY: {"repository": None}}).repository is None
+    assert DiscoveredGym({}).repository is None
 
 
 async def test_a_damaged_discovery_file_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""The code of a gym's servers as digests of files, which the gym tells everyone who collects from it.
+
+The launcher computes it before a server starts, so it is the code that runs, on whichever machine the collector is. A
+server's code is that of its folder (`_source_files`) and the modules that it imports from the user's folders
+(`_imported_files`). Installed packages are left out, and so is the gym, whose version is recorded beside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from nemo_gym import PARENT_DIR, __version__
+from nemo_gym.config.servers import ServerInstance, root_of
+from nemo_gym.launch._imported_files import find_imported_files
+from nemo_gym.launch._source_files import find_source_files
+
+_DIGEST_CHARACTERS: Final = 16
+_GIT_S: Final = 2.0
+"""Seconds that git may take. A slower answer is left out, because it would delay every start."""
+_IS_CHECKOUT: Final = (PARENT_DIR / "pyproject.toml").is_file()
+"""Whether the gym runs from its source, where users edit environments. Those of a wheel have the wheel's version."""
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+
+
+def describe_code(instances: Sequence[ServerInstance], working_folder: Path) -> dict[str, Any]:
+    """Return the code of servers as the configuration of a running gym holds it (`names.CODE_KEY`).
+
+    `servers` has the name of each server and its files, as pairs of a path and a digest. No key is a name, which could
+    look like that of a secret. Paths are relative to the root of the server's folder, so a copy of the folders is the
+    same code. `repository` is that of `working_folder`, or None.
+    """
+    found = {each.name: find_code(each, working_folder) for each in instances if not each.is_alias}
+    files = {path for code in found.values() for path in code.values()}
+    return {
+        "version": __version__,
+        "servers": [{"name": name, "files": _digest_files(code)} for name, code in found.items()],
+        "repository": read_repository(working_folder, files),
+    }
+
+
+def _digest_files(code: Mapping[str, Path]) -> list[list[str]]:
+    digests = ((name, _digest_file(path)) for name, path in sorted(code.items()))
+    return [[name, digest] for name, digest in digests if digest is not None]
+
+
+def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]:
+    """Return the files of a server's code by their names; none for a server of the installed gym."""
+    folder = instance.directory.resolve()
+    if not _IS_CHECKOUT and folder.is_relative_to(PARENT_DIR) and folder.parents[1] == PARENT_DIR:
+        return {}
+    roots = list(dict.fromkeys([folder, root_of(folder), working_folder.resolve(), *_user_search_path()]))
+    files = {*find_source_files(folder), folder / instance.entrypoint}
+    sources = [path for path in files if path.suffix == ".py"]
+    files |= find_imported_files(sources, roots, _is_installed)
+    return {_name_file(path, [root_of(folder), *roots[2:]]): path for path in files}
+
+
+def find_changed_modules(
+    instance: ServerInstance, working_folder: Path, told: Mapping[str, Any]
+) -> list[str]:
+    """Return the Python files of a server that differ from what `describe_code` told at the start of its gym."""
+    before = (each["files"] for each in told["servers"] if each["name"] == instance.name)
+    now = _digest_files(find_code(instance, working_folder))
+    differing = {(name, digest) for name, digest in next(before, [])} ^ {
+        (name, digest) for name, digest in now
+    }
+    return sorted({name for name, _ in differing if name.endswith(".py")})
+
+
+@lru_cache(maxsize=1)
+def _user_search_path() -> tuple[Path, ...]:
+    """Return the folders of `sys.path` that hold no installed packages, such as those of `PYTHONPATH`."""
+    standard = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders = [Path(entry).resolve() for entry in sys.path if entry]
+    return tuple(
+        folder
+        for folder in dict.fromkeys(folders)
+        if folder.is_dir()
+        and _INSTALLED.isdisjoint(folder.parts)
+        and not _is_in(folder, standard)
+        and (_IS_CHECKOUT or folder != PARENT_DIR)
+    )
+
+
+def _is_in(folder: Path, parents: Iterable[Path]) -> bool:
+    return any(folder.is_relative_to(parent) for parent in parents)
+
+
+def _is_installed(path: Path) -> bool:
+    return not _INSTALLED.isdisjoint(path.parts) or path.is_relative_to(PARENT_DIR / "nemo_gym")
+
+
+def _name_file(path: Path, roots: Sequence[Path]) -> str:
+    """Return the path of a file relative to the first root that holds it."""
+    return next((str(path.relative_to(root)) for root in roots if path.is_relative_to(root)), str(path))
+
+
+def _digest_file(path: Path) -> str | None:
+    """Return the digest of a file; None for one that has just been removed, or that this user cannot read."""
+    with suppress(OSError):
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGEST_CHARACTERS]
+    return None
+
+
+def read_repository(folder: Path, files: Iterable[Path] = ()) -> dict[str, Any] | None:
+    """Return the commit of the git repository of `folder`, and whether the files differ from it (`dirty`).
+
+    One of `files` that git does not track is a difference too. None without a repository, a commit, or git.
+    """
+    top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if top is None:
+        return None
+    status = _ask_git(top, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    if status is None:
+        return None
+    heads = [line.split()[-1] for line in status.splitlines() if line.startswith("# branch.oid ")]
+    if not heads or not heads[0].isalnum():  # `(initial)`: there is no commit yet
+        return None
+    is_changed = any(not line.startswith("#") for line in status.splitlines())
+    return {"commit": heads[0], "dirty": is_changed or bool(list(_untracked(top.resolve(), files)))}
+
+
+def _untracked(top: Path, files: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files below `top` that git does not track."""
+    inside = [path for path in files if path.is_relative_to(top)]
+    listed = _ask_git(top, "ls-files", "-z") if inside else ""
+    tracked = set((listed or "").split("\0"))
+    yield from (path for path in inside if str(path.relative_to(top)) not in tracked)
+
+
+def _ask_git(folder: Path, *arguments: str) -> str | None:
+    """Return the output of a git command; None if git is missing, refuses or is slow."""
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_GIT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="surrogateescape")

@@ -1,0 +1,235 @@
+"""Runs of an environment of one's own that are resumed after a change, and gyms of other folders: real commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.waiting import wait_until
+
+PROGRAM = [sys.executable, "-c", "from nemo_gym.cli import main; main()"]
+AGENT = "lockbox_simple_agent"
+MARK = "_ng_scored_by"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    return {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "runtime")}
+
+
+@pytest.fixture
+def project(tmp_path: Path, environment: dict[str, str]) -> Path:
+    """An empty folder with a new environment."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    done = gym(folder, environment, "env", "init", "lockbox")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def policy(tmp_path: Path, environment: dict[str, str]) -> Iterator[list[str]]:
+    with started([*PROGRAM, "mock-engine", "--json"], tmp_path, environment) as engine:
+        assert engine.stdout is not None
+        url = json.loads(engine.stdout.readline())["base_url"]
+        yield ["--url", url, "--model", "mock"]
+
+
+@contextmanager
+def started(
+    command: Sequence[str], folder: Path, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    with (folder / "stderr.txt").open("a") as errors:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def gym(folder: Path, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+class Runs:
+    """Runs of the environment with one output."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], policy: Sequence[str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._line = ["eval", "run", "lockbox", *policy, "-o", "r.jsonl", "++head_server.port=0"]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return gym(self._folder, self._environment, *self._line, *words)
+
+    def resume(self, *words: str) -> str:
+        """Resume, and return what was printed. The run must be complete."""
+        done = self.run("--resume", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refuse(self, *words: str) -> str:
+        """Resume, and return the message of the refusal."""
+        done = self.run("--resume", *words)
+        assert done.returncode == 2, done.stdout + done.stderr
+        return done.stderr
+
+    def rows(self, name: str = "r.jsonl") -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self._folder / name).read_text().splitlines()]
+
+    def manifest(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((self._folder / "r_run.json").read_text())
+        return document
+
+
+@pytest.fixture
+def runs(project: Path, environment: dict[str, str], policy: list[str]) -> Runs:
+    return Runs(project, environment, policy)
+
+
+def edit(path: Path, before: str, after: str) -> None:
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+
+def test_a_changed_reward_is_refused_or_marked(project: Path, runs: Runs) -> None:
+    app = project / "resources_servers" / "lockbox" / "app.py"
+    assert runs.run("-n", "1").returncode == 0
+    for name in ("notes.log", "cache/x.json", "__pycache__/a.pyc", ".app.py.swp", "logs/a.txt", "app.py~"):
+        path = app.parent / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("written while it ran")
+    runs.resume("-n", "2")
+    edit(app, "reward=float(", "reward=0.5 * float(")
+    refusal = runs.refuse("-n", "3")
+    assert "resources_servers/lockbox/app.py has changed" in refusal
+    for way in ("gym eval reverify", "--mark-new-code", "--overwrite"):
+        assert way in refusal
+    assert len(runs.rows()) == 10
+    assert MARK in runs.resume("-n", "3", "--mark-new-code")
+    rows, codes = runs.rows(), runs.manifest()["codes"]
+    new = codes[1]["digest"]
+    assert {(row["_ng_rollout_index"], row.get(MARK)) for row in rows} == {(0, None), (1, None), (2, new)}
+    assert {row["reward"] for row in rows if MARK in row} == {0.0, 0.5}
+    assert {row["reward"] for row in rows if MARK not in row} == {0.0, 1.0}
+    assert len({each["code"]["files"]["resources_servers/lockbox/app.py"] for each in codes}) == 2
+    runs.resume("-n", "4")
+    assert {row.get(MARK) for row in runs.rows() if row["_ng_rollout_index"] == 3} == {new}
+
+
+def test_modules_and_prompts_that_a_server_uses_are_its_code(project: Path, runs: Runs) -> None:
+    app = project / "resources_servers" / "lockbox" / "app.py"
+    common = project / "common"
+    common.mkdir()
+    (common / "scoring.py").write_text("def weigh(reward):\n    return reward\n")
+    (app.parent / "prompts").mkdir()
+    (app.parent / "prompts" / "judge.txt").write_text("Is it right?")
+    edit(app, "    async def verify(", "    async def verify(")
+    app.write_text(
+        "from common.scoring import weigh\n" + app.read_text().replace("reward=float(", "reward=weigh(")
+    )
+    assert runs.run("-n", "1").returncode == 0
+    edit(common / "scoring.py", "return reward", "return reward / 2")
+    assert "common/scoring.py has changed" in runs.refuse("-n", "2")
+    edit(common / "scoring.py", "return reward / 2", "return reward")
+    runs.resume("-n", "2")
+    (app.parent / "prompts" / "judge.txt").write_text("Is it wrong?")
+    assert "resources_servers/lockbox/prompts/judge.txt has changed" in runs.refuse("-n", "3")
+
+
+def test_a_verifier_that_failed_always_may_be_mended(project: Path, runs: Runs) -> None:
+    app = project / "resources_servers" / "lockbox" / "app.py"
+    edit(app, "        (note,) =", "        raise RuntimeError('a bug')\n        (note,) =")
+    assert runs.run("-n", "1").returncode != 0
+    edit(app, "        raise RuntimeError('a bug')\n", "")
+    runs.resume("-n", "1")
+    assert len(runs.rows()) == 5
+    assert not [row for row in runs.rows() if MARK in row]
+
+
+def task(name: str) -> str:
+    row = {
+        "responses_create_params": {"input": f"question {name}"},
+        "notes": {"left": name},
+        "agent_ref": {"type": "responses_api_agents", "name": AGENT},
+    }
+    return json.dumps(row) + "\n"
+
+
+def test_tasks_are_added_by_their_content(project: Path, runs: Runs) -> None:
+    tasks = project / "t.jsonl"
+    tasks.write_text("".join(map(task, "abcd")))
+    words = ("-i", "t.jsonl", "-n", "2")
+    assert runs.run(*words).returncode == 0
+    tasks.write_text("".join(map(task, ["new", *"abcd"])))
+    assert "--add-tasks" in runs.refuse(*words)
+    printed = runs.resume(*words, "--add-tasks")
+    assert "4 of the run, 1 new" in printed
+
+    def notes(name: str) -> dict[int, str]:
+        return {row["_ng_task_index"]: row["notes"]["left"] for row in runs.rows(name)}
+
+    expected = dict(enumerate([*"abcd", "new"]))
+    assert notes("r.jsonl") == notes("r_materialized_inputs.jsonl") == expected
+    assert len(runs.rows()) == 10
+    tasks.write_text("".join(map(task, ["d", "new", "a"])))
+    assert "2 of the run are not in the input any more" in runs.resume(
+        "-i", "t.jsonl", "-n", "3", "--add-tasks"
+    )
+    assert notes("r.jsonl") == {0: "a", 3: "d", 4: "new"}
+    assert notes("r_unplanned_1.jsonl") == {1: "b", 2: "c"}
+    (metrics,) = json.loads((project / "r_aggregate_metrics.json").read_text())
+    assert metrics["agent_metrics"]["count/rollouts"] == 9
+    tasks.write_text(task("other"))
+    assert "has no task of the run" in runs.refuse(*words, "+allow_identity_change=true")
+
+
+def test_the_gym_of_another_folder_is_used_only_if_it_is_named(
+    tmp_path: Path, project: Path, environment: dict[str, str], policy: list[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "t.jsonl").write_text(task("a"))
+    line = ("eval", "run", "--no-serve", "-a", AGENT, "-i", "t.jsonl", "-o", "r.jsonl")
+    start = [*PROGRAM, "env", "start", "lockbox", *policy, "--json", "++head_server.port=0"]
+    with started(start, project, environment) as process:
+        wait_until(lambda: gym(project, environment, "env", "status").returncode == 0)
+        (found,) = json.loads(gym(project, environment, "env", "status", "--json").stdout)
+        address = found["head"].removeprefix("http://")
+        for words in (line, ("env", "scale", "lockbox=2")):
+            done = gym(empty, environment, *words)
+            assert done.returncode == 2
+            assert "no gym runs in this folder" in done.stderr
+            assert f"the gym of pid {process.pid} in {project} listens at {found['head']}" in done.stderr
+            assert "--head HOST:PORT" in done.stderr
+        assert gym(empty, environment, "env", "status").returncode == 1
+        assert not (empty / "r.jsonl").exists()
+        named = gym(empty, environment, *line, "--head", address)
+        assert named.returncode == 0, named.stderr
+        process.kill()
+        process.wait()
+    assert (project / ".nemo_gym_global_config.yaml").exists()  # a gym that is killed leaves its file
+    gone = gym(project, environment, *line[:-4], "-i", str(empty / "t.jsonl"), "-o", "r.jsonl")
+    assert gone.returncode == 2
+    assert "no gym runs in this folder" in gone.stderr
