@@ -30,6 +30,8 @@ CERTAINLY_SAME = 1e-40
 ROUNDING = float(TOLERANCE)
 MAX_DIGITS = 100_000
 """Numbers with more digits are not evaluated."""
+MAX_TERMS = 3000
+"""Sums and products with more terms are not written out."""
 _POINTS = 3
 
 
@@ -163,7 +165,7 @@ def compare_expressions(
         return Decision.UNDECIDED
     if wanted == given:
         return Decision.EQUAL
-    if wanted.has(oo, -oo) or given.has(oo, -oo):
+    if any(side.has(oo, -oo) and not side.has(*_numeric_functions()) for side in (wanted, given)):
         return Decision.DIFFERENT
     if not (wanted.free_symbols or given.free_symbols):
         return _compare_constants(wanted, given, are_decimals)
@@ -183,45 +185,82 @@ def _compare_matrices(wanted: Any, given: Any, are_decimals: tuple[bool, bool]) 
 
 
 def _compare_constants(wanted: Expr, given: Expr, are_decimals: tuple[bool, bool]) -> Decision:
-    from sympy import Integral, Limit
-
     if max(_count_digits(wanted), _count_digits(given)) > MAX_DIGITS:
         return Decision.UNDECIDED
-    sides = [side if side.has(Integral, Limit) else side.doit() for side in (wanted, given)]
+    sides = [_evaluate(side) for side in (wanted, given)]
     if all(side.is_Rational for side in sides):
         one, other = (Fraction(int(side.p), int(side.q)) for side in sides)
         return Decision.EQUAL if is_same_value(one, other, is_rounded=are_decimals) else Decision.DIFFERENT
-    may_be_rounded = (
+    may_be_rounded = any(
         is_decimal and not side.is_integer for is_decimal, side in zip(are_decimals, sides, strict=True)
     )
-    if any(may_be_rounded):
-        distances = [_distance(left, right) for left, right in _values_of(sides[0], sides[1], 1)]
-        if not distances:
-            return Decision.UNDECIDED
-        return Decision.EQUAL if distances[0] <= ROUNDING else Decision.DIFFERENT
-    return _compare_exactly(*sides)
+    for left, right in _values_of(sides[0], sides[1], 1):
+        distance = _distance(left, right)
+        if may_be_rounded:
+            return Decision.EQUAL if distance <= ROUNDING else Decision.DIFFERENT
+        if distance > CERTAINLY_SAME:
+            return Decision.DIFFERENT
+        if any(
+            side.has(*_numeric_functions()) for side in sides
+        ):  # their values are not certain to more digits
+            return Decision.EQUAL if abs(left) < 1 / CERTAINLY_SAME else Decision.UNDECIDED
+    return Decision.UNDECIDED if may_be_rounded else _compare_exactly(sides[0], sides[1])
 
 
 def _compare_exactly(wanted: Expr, given: Expr) -> Decision:
     """Compare two constants by their difference, to more digits than their largest part has."""
-    from sympy import Derivative, Integral, Limit, Product, Sum
-
-    distances = [_distance(left, right) for left, right in _values_of(wanted, given, 1)]
-    if distances and distances[0] > CERTAINLY_SAME:
-        return Decision.DIFFERENT
     difference = wanted - given
     if difference == 0:
         return Decision.EQUAL
-    if difference.has(
-        Derivative, Integral, Limit, Product, Sum
-    ):  # their values are never certain to all digits
-        return Decision.EQUAL if distances else Decision.UNDECIDED
-    digits = DIGITS + int(_count_digits(wanted) + _count_digits(given))
-    if _value(difference, {}, digits) is not None:
-        return Decision.DIFFERENT
+    digits = 2 * DIGITS + int(_count_digits(wanted) + _count_digits(given))
+    value = _value(difference, {}, digits)
+    if value is not None:
+        return Decision.EQUAL if value == 0 else Decision.DIFFERENT
     rest = difference.evalf(DIGITS, maxn=digits)
     is_zero = rest.is_number and rest.is_finite and abs(rest) < CERTAINLY_SAME
-    return Decision.EQUAL if is_zero else Decision.UNDECIDED
+    is_certain = not difference.has(*_numeric_functions())
+    return Decision.EQUAL if is_zero and is_certain else Decision.UNDECIDED
+
+
+def _numeric_functions() -> tuple[type, ...]:
+    """Return the functions that have a value by numeric methods only."""
+    from sympy import Derivative, Integral, Limit, Product, Sum
+
+    return Derivative, Integral, Limit, Product, Sum
+
+
+def _evaluate(constant: Expr) -> Expr:
+    """Return a constant with its short sums and products written out, and exact where it is rational."""
+    from sympy import Add, Limit, Mul, Product, Sum, UnevaluatedExpr, oo, preorder_traversal
+
+    def is_short(node: Any) -> bool:
+        if not isinstance(node, (Sum, Product)) or len(node.limits) != 1:
+            return False
+        low, high = node.limits[0][1:]
+        return bool(low.is_Integer and high.is_Integer and 0 <= high - low < MAX_TERMS)
+
+    def is_endless(node: Any) -> bool:
+        return isinstance(node, Limit) or (isinstance(node, (Sum, Product)) and node.has(oo))
+
+    def write_out(node: Any) -> Expr:
+        index, low, high = node.limits[0]
+        terms = (node.function.subs(index, number) for number in range(int(low), int(high) + 1))
+        return Add(*terms) if isinstance(node, Sum) else Mul(*terms)
+
+    constant = constant.replace(is_short, write_out)
+    constant = constant.replace(is_endless, lambda node: node.doit())
+    if isinstance(constant, UnevaluatedExpr):
+        constant = constant.args[0]
+    return constant.doit() if all(map(_is_rational_operation, preorder_traversal(constant))) else constant
+
+
+def _is_rational_operation(node: Any) -> bool:
+    """Return whether sympy computes the operation exactly and soon: it factors whole numbers below a root."""
+    if node.is_Pow:
+        return not (node.exp.is_Rational and not node.exp.is_Integer)
+    return bool(
+        node.is_Rational or node.is_Add or node.is_Mul or node.func.__name__ in ("factorial", "binomial")
+    )
 
 
 def _distance(left: Any, right: Any) -> float:

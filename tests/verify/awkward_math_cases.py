@@ -721,6 +721,8 @@ x\in\mathbb{R}, x\neq 1 | x \neq 1
 (x,y)=(1,2) | (1,2)
 {\left(1,2\right)} | (1,2)
 f^{-1}\left(x\right) = \sqrt{x} | \sqrt{x}
+\sum_{k=1}^{\infty} \frac{1}{k^2} | \frac{\pi^2}{6}
+\lim_{n\to\infty} (1+\frac{1}{n})^n | e
 """,
 }
 
@@ -758,6 +760,7 @@ REJECTED = {
 12345678901234567890123456789012345678901234567890 | 12345678901234567890123456789012345678901234567891
 \sqrt{2^{1001}} | \sqrt{2^{1001}+1}
 \log_2(2^{300}+1) | 300
+\sum_{k=0}^{2000} 2^k | 2^{2001}
 """,
     "a small value is neither zero nor another": r"""
 0.00002 | 2\cdot e-5
