@@ -3,7 +3,10 @@ r"""Equality of formulas by sympy. Runs in a worker process; imports sympy and i
 Equality of formulas is undecidable in general, and sympy's simplification may never end: the difference of
 `(2+\sqrt3)^{2016}` and `2^{2016}` is an example. Both formulas are therefore first evaluated to 50 digits, with free
 variables at fixed points. Clearly different values refute equality, which decides nearly every wrong answer in
-milliseconds. Constants that agree to 40 digits are equal. Only the remaining cases are simplified.
+milliseconds. Constants are equal if their difference is zero to 50 digits more than the digits of their largest part,
+so that `2^{1000}` is not `2^{1000}-1`. Only the remaining cases are simplified.
+
+A decimal is an exact fraction. If it is not whole, it may also be another constant rounded (`numbers.TOLERANCE`).
 """
 
 from __future__ import annotations
@@ -13,19 +16,22 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from nemo_gym.verify._math_answers import Unstructured
+from nemo_gym.verify.numbers import TOLERANCE, is_same_value
 
 if TYPE_CHECKING:
     from sympy import Expr  # type: ignore[import-untyped]
 
 DIGITS = 50
-ROUNDING = 1e-6
-"""Decimals may differ from the exact value by this, relative to the larger one, absolute below 1."""
 CERTAINLY_SAME = 1e-40
+ROUNDING = float(TOLERANCE)
 MAX_DIGITS = 100_000
 """Numbers with more digits are not evaluated."""
+MAX_TERMS = 3000
+"""Sums and products with more terms are not written out."""
 _POINTS = 3
 
 
@@ -39,7 +45,8 @@ class Decision(StrEnum):
 
 def decide(one: str, other: str) -> Decision:
     """Compare two expressions, in the spelling of `_notation`. Raises Unstructured for one that is not understood."""
-    return _without_errors(lambda: compare_expressions(parse(one), parse(other)))
+    are_decimals = has_decimal(one), has_decimal(other)
+    return _without_errors(lambda: compare_expressions(parse(one), parse(other), are_decimals))
 
 
 def _without_errors(compare: Callable[[], Decision]) -> Decision:
@@ -86,11 +93,23 @@ _UNCLEAR = (
         re.compile(r"\\[dt]?binom\s*\{\s*\d{5,}|\d{5,}\s*!|\d\^\{\d+\}\s*\)\s*!"),
         "a number of too many digits",
     ),
-    (re.compile(r"/\s*\d+\s*(?:[a-zA-Z(]|\\(?!cdot|div))"), "a product after a slash"),
+    (re.compile(r"/\s*\d+\s*(?:[a-zA-Z(]|\\(?!cdot|div|end|\\))"), "a product after a slash"),
     (re.compile(r"[%$#@?\"&]|[^\x00-\x7f]"), "a character"),
 )
 _DEGREES = re.compile(r"(\d+(?:\.\d+)?)\s*\^\{\\circ\}")
-_MATRIX = re.compile(r"\\begin\s*\{([pbv]?matrix|array)\}")
+_MATRIX = re.compile(r"\\begin\{[pv]matrix\}")
+_DECIMAL = re.compile(r"(?<![\d.])(?P<whole>\d*)\.(?P<places>\d+)(?![\d.])|(?<![\d.])\d+\.(?![\d.])")
+_TYPESET_SYMBOL = re.compile(r"\\(?:text|mathrm)\s*\{\s*([a-zA-Z]|\d+)\s*\}")
+
+
+def has_decimal(text: str) -> bool:
+    """Return whether a number in `text` is written as a decimal."""
+    return _DECIMAL.search(text) is not None
+
+
+def _write_fraction(decimal: re.Match[str]) -> str:
+    places = decimal["places"] or ""
+    return f"(\\frac{{{(decimal['whole'] or '') + places or decimal[0][:-1]}}}{{{10 ** len(places)}}})"
 
 
 def parse(text: str) -> Any:
@@ -100,11 +119,12 @@ def parse(text: str) -> Any:
         latex2sympy,
     )
 
+    text = _TYPESET_SYMBOL.sub(r" \1", text)
     is_matrix = _MATRIX.search(text) is not None
     for pattern, name in _UNCLEAR:
         if pattern.search(text.replace("&", ",") if is_matrix else text):
             raise Unstructured(f"{name} that has no one meaning")
-    text = _DEGREES.sub(r"(\1\\cdot \\frac{\\pi }{180})", text)
+    text = _DECIMAL.sub(_write_fraction, _DEGREES.sub(r"(\1\\cdot \\frac{\\pi }{180})", text))
     logging.getLogger("latex2sympy2_extended").setLevel(logging.CRITICAL)
     config = ConversionConfig(lowercase_symbols=False)
     try:
@@ -130,57 +150,143 @@ def _with_symbols_of(wanted: Any, given: Any) -> Any:
     return given.subs({symbol: symbols.get(symbol.name, symbol) for symbol in given.free_symbols})
 
 
-def compare_expressions(wanted: Any, given: Any) -> Decision:
-    """Compare two sympy expressions."""
-    from sympy import Expr, Float, nan, oo, zoo
+def compare_expressions(
+    wanted: Any, given: Any, are_decimals: tuple[bool, bool] = (False, False)
+) -> Decision:
+    """Compare two sympy expressions; `are_decimals` says of each whether a number in it may be rounded."""
+    from sympy import Expr, nan, oo, zoo
 
     given = _with_symbols_of(wanted, given)
     if getattr(wanted, "is_Matrix", False) or getattr(given, "is_Matrix", False):
-        return _compare_matrices(wanted, given)
+        return _compare_matrices(wanted, given, are_decimals)
     if not (isinstance(wanted, Expr) and isinstance(given, Expr)):
         return Decision.EQUAL if wanted == given else Decision.UNDECIDED
     if wanted.has(zoo, nan) or given.has(zoo, nan):
         return Decision.UNDECIDED
     if wanted == given:
         return Decision.EQUAL
-    if wanted.has(oo, -oo) or given.has(oo, -oo):
+    if any(side.has(oo, -oo) and not side.has(*_numeric_functions()) for side in (wanted, given)):
         return Decision.DIFFERENT
-    by_value = _compare_values(wanted, given)
-    if by_value is not None:
-        return by_value
-    if wanted.has(Float) or given.has(Float):
-        return Decision.UNDECIDED
-    return _compare_symbolically(wanted, given)
+    if not (wanted.free_symbols or given.free_symbols):
+        return _compare_constants(wanted, given, are_decimals)
+    return _compare_functions(wanted, given, is_rounded=any(are_decimals))
 
 
-def _compare_matrices(wanted: Any, given: Any) -> Decision:
+def _compare_matrices(wanted: Any, given: Any, are_decimals: tuple[bool, bool]) -> Decision:
+    wanted, given = (side.doit() if hasattr(side, "doit") else side for side in (wanted, given))
     if getattr(wanted, "shape", None) != getattr(given, "shape", None):
         return Decision.DIFFERENT
-    found = {compare_expressions(left, right) for left, right in zip(wanted, given, strict=True)}
+    found = {
+        compare_expressions(left, right, are_decimals) for left, right in zip(wanted, given, strict=True)
+    }
     if found <= {Decision.EQUAL}:
         return Decision.EQUAL
     return Decision.DIFFERENT if Decision.DIFFERENT in found else Decision.UNDECIDED
 
 
-def _compare_values(wanted: Any, given: Any) -> Decision | None:
-    """Return the verdict of the values of two expressions; None when they do not decide it."""
-    from sympy import Float
+def _compare_constants(wanted: Expr, given: Expr, are_decimals: tuple[bool, bool]) -> Decision:
+    if max(_count_digits(wanted), _count_digits(given)) > MAX_DIGITS:
+        return Decision.UNDECIDED
+    sides = [_evaluate(side) for side in (wanted, given)]
+    if all(side.is_Rational for side in sides):
+        one, other = (Fraction(int(side.p), int(side.q)) for side in sides)
+        return Decision.EQUAL if is_same_value(one, other, is_rounded=are_decimals) else Decision.DIFFERENT
+    may_be_rounded = any(
+        is_decimal and not side.is_integer for is_decimal, side in zip(are_decimals, sides, strict=True)
+    )
+    for left, right in _values_of(sides[0], sides[1], 1):
+        distance = _distance(left, right)
+        if may_be_rounded:
+            return Decision.EQUAL if distance <= ROUNDING else Decision.DIFFERENT
+        if distance > CERTAINLY_SAME:
+            return Decision.DIFFERENT
+        if any(
+            side.has(*_numeric_functions()) for side in sides
+        ):  # their values are not certain to more digits
+            return Decision.EQUAL if abs(left) < 1 / CERTAINLY_SAME else Decision.UNDECIDED
+    return Decision.UNDECIDED if may_be_rounded else _compare_exactly(sides[0], sides[1])
 
-    is_constant = not (wanted.free_symbols or given.free_symbols)
-    pairs = list(_values_of(wanted, given, 1 if is_constant else _POINTS))
-    distances = [float(abs(left - right) / max(1, abs(left), abs(right))) for left, right in pairs]
-    if any(distance > ROUNDING for distance in distances):
-        return Decision.DIFFERENT
-    if not distances:
-        return Decision.UNDECIDED if is_constant else None
-    has_decimals = wanted.has(Float) or given.has(Float)
-    if is_constant and (has_decimals or distances[0] < CERTAINLY_SAME):
+
+def _compare_exactly(wanted: Expr, given: Expr) -> Decision:
+    """Compare two constants by their difference, to more digits than their largest part has."""
+    difference = wanted - given
+    if difference == 0:
         return Decision.EQUAL
-    if has_decimals and len(distances) == _POINTS:
-        return Decision.EQUAL
-    if is_constant and distances[0] > CERTAINLY_SAME:
+    digits = 2 * DIGITS + int(_count_digits(wanted) + _count_digits(given))
+    value = _value(difference, {}, digits)
+    if value is not None:
+        return Decision.EQUAL if value == 0 else Decision.DIFFERENT
+    rest = difference.evalf(DIGITS, maxn=digits)
+    is_zero = rest.is_number and rest.is_finite and abs(rest) < CERTAINLY_SAME
+    is_certain = not difference.has(*_numeric_functions())
+    return Decision.EQUAL if is_zero and is_certain else Decision.UNDECIDED
+
+
+def _numeric_functions() -> tuple[type, ...]:
+    """Return the functions that have a value by numeric methods only."""
+    from sympy import Derivative, Integral, Limit, Product, Sum
+
+    return Derivative, Integral, Limit, Product, Sum
+
+
+def _evaluate(constant: Expr) -> Expr:
+    """Return a constant with its short sums and products written out, and exact where it is rational."""
+    from sympy import Add, Limit, Mul, Product, Sum, UnevaluatedExpr, oo, preorder_traversal
+
+    def is_short(node: Any) -> bool:
+        if not isinstance(node, (Sum, Product)) or len(node.limits) != 1:
+            return False
+        low, high = node.limits[0][1:]
+        return bool(low.is_Integer and high.is_Integer and 0 <= high - low < MAX_TERMS)
+
+    def is_endless(node: Any) -> bool:
+        return isinstance(node, Limit) or (isinstance(node, (Sum, Product)) and node.has(oo))
+
+    def write_out(node: Any) -> Expr:
+        index, low, high = node.limits[0]
+        terms = (node.function.subs(index, number) for number in range(int(low), int(high) + 1))
+        return Add(*terms) if isinstance(node, Sum) else Mul(*terms)
+
+    constant = constant.replace(is_short, write_out)
+    constant = constant.replace(is_endless, lambda node: node.doit())
+    if isinstance(constant, UnevaluatedExpr):
+        constant = constant.args[0]
+    return constant.doit() if all(map(_is_rational_operation, preorder_traversal(constant))) else constant
+
+
+def _is_rational_operation(node: Any) -> bool:
+    """Return whether sympy computes the operation exactly and soon: it factors whole numbers below a root."""
+    if node.is_Pow:
+        return not (node.exp.is_Rational and not node.exp.is_Integer)
+    return bool(
+        node.is_Rational or node.is_Add or node.is_Mul or node.func.__name__ in ("factorial", "binomial")
+    )
+
+
+def _distance(left: Any, right: Any) -> float:
+    """Return the distance of two values, relative to the larger one."""
+    larger = max(abs(left), abs(right))
+    return float(abs(left - right) / larger) if larger else 0.0
+
+
+def _compare_functions(wanted: Expr, given: Expr, *, is_rounded: bool) -> Decision:
+    from sympy import Integral
+
+    distances = [_distance(left, right) for left, right in _values_of(wanted, given, _POINTS)]
+    is_certain = not (is_rounded or wanted.has(Integral) or given.has(Integral))
+    if any(distance > (CERTAINLY_SAME if is_certain else ROUNDING) for distance in distances):
         return Decision.DIFFERENT
-    return None
+    if is_rounded and len(distances) == _POINTS:
+        return Decision.EQUAL if _have_same_terms(wanted, given) else Decision.DIFFERENT
+    return _compare_symbolically(wanted, given)
+
+
+def _have_same_terms(wanted: Expr, given: Expr) -> bool:
+    """Return whether no sum of terms has one more than the other: `x` is not `x+0.0000001`."""
+    from sympy import expand_mul
+
+    one, other = (set(expand_mul(side).as_coefficients_dict()) for side in (wanted, given))
+    return not (one < other or other < one)
 
 
 def _compare_symbolically(wanted: Expr, given: Expr) -> Decision:
@@ -195,7 +301,7 @@ def _values_of(wanted: Expr, given: Expr, points: int) -> Iterator[tuple[Any, An
     """Yield the values at each point where both are defined."""
     from sympy import Product, Sum, binomial, factorial
 
-    if _digits(wanted) > MAX_DIGITS or _digits(given) > MAX_DIGITS:
+    if max(_count_digits(wanted), _count_digits(given)) > MAX_DIGITS:
         return
     symbols = sorted(wanted.free_symbols | given.free_symbols, key=str)
     needs_integers = any(side.has(Sum, Product, binomial, factorial) for side in (wanted, given))
@@ -221,51 +327,36 @@ def _integer_coordinate(index: int, point: int) -> Any:
     return Integer(11 - 3 * point + 2 * index)
 
 
-def _value(expression: Expr, substitutions: dict[Any, Any]) -> Any:
-    """Return the real or complex value to `DIGITS` digits; None where it is undefined or not certain."""
+def _value(expression: Expr, substitutions: dict[Any, Any], most_digits: int = 2 * DIGITS) -> Any:
+    """Return the real or complex value to `DIGITS` digits; None where it is undefined or not certain.
+
+    `most_digits` limits the digits of intermediate results.
+    """
     from sympy.core.evalf import PrecisionExhausted  # type: ignore[import-untyped]
 
     try:
-        value = expression.evalf(DIGITS, subs=substitutions, strict=True)
+        value = expression.evalf(DIGITS, subs=substitutions, strict=True, maxn=most_digits)
     except (PrecisionExhausted, TypeError, ValueError, ArithmeticError, AttributeError, NotImplementedError):
         return None  # sympy has no single error for an expression that it cannot evaluate
     return value if value.is_number and value.is_finite else None
 
 
-def _digits(expression: Any) -> float:
-    """Return an upper bound of the digits that evaluating the powers and factorials of an expression takes."""
-    from sympy import Pow, binomial, factorial, preorder_traversal
+def _count_digits(node: Any) -> float:
+    """Return an upper bound of the digits before and after the point that the value of an expression has.
 
-    numeric = (
-        node
-        for node in preorder_traversal(expression)
-        if isinstance(node, (Pow, factorial, binomial)) and not node.free_symbols
-    )
-    return max(map(_digits_of, numeric), default=0.0)
-
-
-def _digits_of(node: Any) -> float:
-    size = _size(node.args[-1] if node.is_Pow else node.args[0])
-    base = _size(node.args[0]) if node.is_Pow else size
-    return size * max(1.0, math.log10(base + 1)) if math.isfinite(size) and math.isfinite(base) else math.inf
-
-
-def _size(node: Any) -> float:
-    """Return an upper bound of the absolute value of a constant, infinity where it is beyond the floats."""
-    try:
-        if node.is_Number:
-            return float(abs(node))
-        if node.is_Pow:
-            return float(max(2.0, _size(node.args[0])) ** max(1.0, _size(node.args[1])))
-    except OverflowError:
-        return math.inf
-    sizes = [_size(member) for member in node.args]
+    Functions of variables count as their largest part: their values are rounded.
+    """
+    if node.is_Rational:
+        return max(math.log10(abs(int(part)) or 1) for part in (node.p, node.q))
+    parts = [_count_digits(part) for part in node.args]
+    largest = max(parts, default=1.0)
+    if node.free_symbols or not parts:
+        return largest
+    if node.is_Add:
+        return largest + math.log10(len(parts))
     if node.is_Mul:
-        return math.prod(max(1.0, size) for size in sizes)
-    if node.is_Add or not sizes:
-        return sum(sizes) or 10.0
-    return (
-        math.inf
-        if node.func.__name__ in ("factorial", "binomial") and max(sizes) > 170
-        else max(10.0, *sizes)
-    )
+        return sum(parts)
+    if node.func.__name__ not in ("Pow", "exp", "factorial", "binomial", "gamma"):
+        return max(1.0, largest)
+    size = parts[-1]  # of the exponent, or of the argument
+    return max(parts[0], 1.0 if len(parts) == 1 else 0.0) * (10.0**size if size < 300 else math.inf)

@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
-from nemo_gym.verify._notation import FUNCTION_NAMES, spelled
-from nemo_gym.verify.answers import strip_math_marks
+from nemo_gym.verify._math_words import Time, Words, is_identifier, read_time, read_words
+from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, spelled
+from nemo_gym.verify._typesetting import strip_braces, strip_text_command, strip_typesetting
 from nemo_gym.verify.numbers import Quantity, read_quantity
-from nemo_gym.verify.units import NO_UNIT, Unit, read_unit
+from nemo_gym.verify.units import NO_UNIT, Unit, find_unit, read_unit
 
 MAX_MEMBERS = 50
 
 
 class Unstructured(ValueError):
     """A text whose structure is not known: it equals the same text only."""
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A text that is no formula. As one, "east" would be a product that equals "seat"."""
-
-    text: str
-    is_short: bool = False
-    """True if no word has four letters, so that the text may be a product of letters too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +53,10 @@ class Collection:
     def has_order(self) -> bool:
         return self.marks not in ("{}", ",", "u")
 
+    @property
+    def is_interval(self) -> bool:
+        return self.marks in ("()", "[]", "[)", "(]") and len(self.members) == 2
+
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
@@ -87,24 +82,29 @@ class Relation:
     right: str
 
 
-Answer = Words | Value | Numeral | Collection | Labelled | Claims | Relation
+Answer = Words | Value | Numeral | Collection | Labelled | Claims | Relation | Time
 
 
 def read_answer(text: str) -> Answer:
     """Return the structure of `text`. Raises Unstructured."""
-    text = strip_math_marks(text)
+    text = strip_typesetting(text)
     quantity = read_quantity(text)
     if quantity is not None:
         return Value(spelled(text), quantity, quantity.unit)
-    words = read_words(text)
-    if words is not None:
-        return words
-    return _read(spelled(text), 0)
+    answer = read_time(text) or _read_measured(text) or read_words(text)
+    if answer is not None:
+        return answer
+    inner = strip_text_command(text)
+    return _read(spelled(text), 0) if inner == text else read_answer(inner)
 
 
 def _read(text: str, depth: int) -> Answer:
     if depth > MAX_MEMBERS:
         raise Unstructured("it is nested too deep")
+    text = strip_typesetting(text)
+    inner = strip_text_command(text)
+    if inner != text:
+        return read_words(text) or _read(inner, depth + 1)
     for read in (_read_value, _read_list, _read_relation, _read_constant_set, _read_bracketed, _read_union):
         answer = read(text, depth + 1)
         if answer is not None:
@@ -121,7 +121,9 @@ _BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eig
 
 
 def _read_value(text: str, depth: int) -> Answer | None:
-    """Return a plain number, or a numeral of a base."""
+    """Return a plain number, a numeral of a base, or a date or another number that is not computed."""
+    if is_identifier(text):
+        return Words(text)
     quantity = read_quantity(text)
     if quantity is not None:
         return Value(text, quantity, quantity.unit)
@@ -136,9 +138,10 @@ def _read_value(text: str, depth: int) -> Answer | None:
 
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
-_TOKEN = re.compile(r"\\[{}]|\\(?:text|mathrm|mbox)\s*\{[^{}]*\}|\\[a-zA-Z]+|\\.|.", re.DOTALL)
+_TOKEN = re.compile(r"\\[{}]|\\(?:text|mathrm)\s*\{[^{}]*\}|\\[a-zA-Z]+|\\.|.", re.DOTALL)
 _SEPARATORS = re.compile(
-    r"[,;]|\\(?:text|mathrm|mbox)\s*\{\s*(?:,?\s*or|,?\s*and|,)\s*\}|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])"
+    r"[,;]|\\(?:text|mathrm)\s*\{\s*(?:,?\s*or|,?\s*and|,)\s*\}|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])"
+    r"|\\(?:lor|vee|land|wedge)(?![a-zA-Z])"
 )
 
 
@@ -160,18 +163,52 @@ def _split(text: str, marks: re.Pattern[str]) -> list[str]:
     """Split `text` at `marks` outside of brackets."""
     parts, start = [], 0
     for mark in marks.finditer(_outside(text)):
-        parts.append(text[start : mark.start()].strip())
+        parts.append(strip_braces(text[start : mark.start()]))
         start = mark.end()
-    return [*parts, text[start:].strip()]
+    return [*parts, strip_braces(text[start:])]
 
 
 def _read_list(text: str, depth: int) -> Answer | None:
-    parts = [part for part in _split(text, _SEPARATORS) if part]
+    parts = _without_domains([part for part in _split(text, _SEPARATORS) if part])
     if len(parts) < 2:
         return None if not parts or parts[0] == text else _read(parts[0], depth)
     if len(parts) > MAX_MEMBERS:
         raise Unstructured("it has too many members")
-    return Collection(",", tuple(_read(part, depth) for part in parts))
+    members = tuple(_read(part, depth) for part in parts)
+    marks = {re.sub(r"[^a-z]|text|mathrm", "", mark[0]) for mark in _SEPARATORS.finditer(_outside(text))}
+    return _join_inequalities(members, marks - {""}) or Collection(",", members)
+
+
+def _without_domains(parts: list[str]) -> list[str]:
+    r"""Remove `x \in \mathbb{R}` beside a statement about x."""
+    names = [match["name"] if (match := _REAL.fullmatch(part)) else None for part in parts]
+    return [
+        part
+        for part, name in zip(parts, names, strict=True)
+        if name is None
+        or not any(name in other for other, own in zip(parts, names, strict=True) if own is None)
+    ]
+
+
+def _join_inequalities(members: Sequence[Answer], conjunctions: Set[str]) -> Labelled | None:
+    """Return the union (`x<1 or x>4`) or the intersection (`x>1 and x<4`) of intervals of one name."""
+    intervals = [member.value for member in members if isinstance(member, Labelled)]
+    labels = {member.label for member in members if isinstance(member, Labelled)}
+    parts = [part for part in intervals if isinstance(part, Collection) and part.is_interval]
+    if len(parts) != len(members) or len(labels) != 1:
+        return None
+    if conjunctions and conjunctions <= {"or", "lor", "vee"}:
+        return Labelled(labels.pop(), Collection("u", tuple(parts)))
+    lower = [part for part in parts if part.members[1] == _INFINITY]
+    upper = [part for part in parts if part.members[0] == _MINUS_INFINITY]
+    if (
+        conjunctions
+        and conjunctions <= {"and", "land", "wedge"}
+        and len(lower) == len(upper) == 1 == len(parts) - 1
+    ):
+        marks, ends = lower[0].marks[0] + upper[0].marks[1], (lower[0].members[0], upper[0].members[1])
+        return Labelled(labels.pop(), Collection(marks, ends))
+    return None
 
 
 _OPERATORS = re.compile(
@@ -179,14 +216,24 @@ _OPERATORS = re.compile(
     r"|parallel|Rightarrow|Leftrightarrow)(?![a-zA-Z])|[<>=]"
 )
 _MIRRORED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
+_ARGUMENT = r"(?:\\cdot\s*)?\([^()=<>]{0,20}\)"
 _NAME = re.compile(
-    r"(?:m\s*)?(?:\\(?:angle|overline|vec|text|mathrm|operatorname|Delta|triangle)\s*)*\{?"
+    r"(?:m\s*)?(?:\\(?:angle|overline|bar|hat|vec|text|mathrm|operatorname|Delta|triangle)\s*)*\{?"
     r"(?:\\[a-zA-Z]+|[a-zA-Z]{1,3}|(?<=\{)[a-zA-Z ]+)\}?(?:_\{?\w{1,5}\}?)?'*\s*(?:\\cdot)?\s*(?:\([^()=<>]{0,20}\))?"
+    rf"|[a-zA-Z](?:_\{{?\w{{1,5}}\}}?)?\^\{{(?:-1|\(\w\))\}}\s*{_ARGUMENT}"
+    r"|(?:P|Pr|E|Var|\\mathbb\{[PE]\})\s*(?:\\cdot\s*)?(?:\([^()]{1,40}\)|\[[^\[\]]{1,40}\])"
+    r"|\\(?:sin|cos|tan|cot|sec|csc)\s*(?:\(?(?:\\[a-zA-Z]+|[a-zA-Z]{1,3})\)?)"
+    r"|\\(?:lim|int|sum|prod)(?![a-zA-Z]).*|\(\s*[a-zA-Z](?:\s*,\s*[a-zA-Z])+\s*\)"
+    r"|\\begin\{pmatrix\}[\sa-zA-Z\\&]+\\end\{pmatrix\}"
+    rf"|\(\s*[a-zA-Z]\s*(?:\\circ\s*[a-zA-Z]\s*)+\)\s*{_ARGUMENT}"
+    r"|\\frac\s*\{d\}\{d[a-zA-Z]\}\s*(?:\\cdot\s*)?[a-zA-Z](?:\([a-zA-Z]\))?"
+    r"|\\frac\s*\{d(?:\^\{\d\})?[a-zA-Z]?\}\{d[a-zA-Z](?:\^\{\d\})?\}"
 )
 
 
 def is_name(text: str) -> bool:
     """Return whether `text` names a quantity: a variable, an index, a function of something, a segment."""
+    text = re.sub(r"\\mathrm\s*\{([a-zA-Z])\}", r"\1", text)
     return _NAME.fullmatch(text.strip()) is not None and spelled(text).strip() not in _CONSTANTS
 
 
@@ -197,6 +244,9 @@ def _read_relation(text: str, depth: int) -> Answer | None:
     operators = [match[0] for match in _OPERATORS.finditer(_outside(text))]
     if not operators:
         return None
+    parts = _split(text, _UNION)
+    if len(parts) > 1 and all(_OPERATORS.search(_outside(part)) for part in parts):
+        return _join_inequalities(tuple(_read(part, depth) for part in parts), {"or"})
     sides = _split(text, _OPERATORS)
     if set(operators) <= {"=", "\\approx"}:
         return _read_equation(sides, depth)
@@ -220,7 +270,8 @@ def _read_equation(sides: list[str], depth: int) -> Answer:
     if is_name(sides[-1]) and not is_name(sides[0]):
         sides = sides[::-1]
     if is_name(sides[0]):
-        rest = tuple(_read(side, depth) for side in sides[1:])
+        stated = [side for side in sides[1:-1] if not is_name(side)]
+        rest = tuple(_read(side, depth) for side in (*stated, sides[-1]))
         return Labelled(sides[0], rest[0] if len(rest) == 1 else Claims(rest))
     if re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+|\{[a-z]+\}", "", "".join(sides))) and len(sides) == 2:
         return Relation("=", *sides)
@@ -254,19 +305,36 @@ def _read_inequality(sides: list[str], operators: list[str], depth: int) -> Answ
 def _half_line(label: str, operator: str, bound: str, depth: int) -> Answer:
     end = _read(bound, depth)
     if operator in ("<", "\\le"):
-        return Labelled(label, Collection("()" if operator == "<" else "(]", (Value("-\\infty"), end)))
-    return Labelled(label, Collection("()" if operator == ">" else "[)", (end, Value("\\infty"))))
+        return Labelled(label, Collection("()" if operator == "<" else "(]", (_MINUS_INFINITY, end)))
+    return Labelled(label, Collection("()" if operator == ">" else "[)", (end, _INFINITY)))
 
 
+def read_complement(relation: Relation) -> Collection | None:
+    r"""Return the union of intervals that `x \neq 5` states, None for another relation."""
+    if relation.operator != "\\neq" or not (not relation.left or is_name(relation.left)):
+        return None
+    bound = _read(relation.right, 0)
+    return Collection("u", (Collection("()", (_MINUS_INFINITY, bound)), Collection("()", (bound, _INFINITY))))
+
+
+_MINUS_INFINITY, _INFINITY = Value("-\\infty"), Value("\\infty")
 _CONSTANT_SETS = {
-    "\\mathbb{R}": Collection("()", (Value("-\\infty"), Value("\\infty"))),
+    "\\mathbb{R}": Collection("()", (_MINUS_INFINITY, _INFINITY)),
     "\\emptyset": Collection("{}", ()),
     "\\{\\}": Collection("{}", ()),
     "\\{ \\}": Collection("{}", ()),
 }
 
 
+_ALL_BUT = re.compile(
+    r"\\mathbb\{R\}\s*(?:\\setminus|\\backslash|\\|-)\s*\\\{(?P<point>[^,;{}]*(?:\{[^{}]*\}[^,;{}]*)*)\\\}"
+)
+
+
 def _read_constant_set(text: str, depth: int) -> Answer | None:
+    all_but = _ALL_BUT.fullmatch(text)
+    if all_but is not None:
+        return read_complement(Relation("\\neq", "", all_but["point"]))
     return _CONSTANT_SETS.get(text.strip())
 
 
@@ -278,12 +346,38 @@ def _read_bracketed(text: str, depth: int) -> Answer | None:
     if match is None or not _is_one_bracket(text):
         return None
     marks = match["open"][-1] + match["close"][-1]
+    condition = _CONDITION.search(_outside(match["inner"])) if marks == "{}" else None
+    if condition is not None:
+        return _read_set_of(match["inner"][: condition.start()], match["inner"][condition.end() :], depth)
     parts = _split(match["inner"], _SEPARATORS)
     if marks == "()" and len(parts) == 1:
         return _read(parts[0], depth)
     if marks not in ("()", "[]", "[)", "(]", "{}") or len(parts) > MAX_MEMBERS or not all(parts):
         raise Unstructured("its brackets hold no members")
     return Collection(marks, tuple(_read(part, depth) for part in parts))
+
+
+_REAL = re.compile(r"(?P<name>[a-zA-Z])\s*\\in\s*\\mathbb\{R\}")
+_CONDITION = re.compile(r"\\mid(?![a-zA-Z])|[|:]")
+_ELEMENT = re.compile(r"(?P<name>[^\\]+?|\\[a-zA-Z]+)\s*(?:\\in\s*(?:\\mathbb\{R\}|R))?")
+
+
+def _read_set_of(element: str, condition: str, depth: int) -> Answer:
+    """Return the values that `{x | condition}` names: as the condition alone does."""
+    match = _ELEMENT.fullmatch(element.strip())
+    stated = _read(condition.strip(), depth)
+    members = stated.members if isinstance(stated, Collection) and stated.marks == "," else (stated,)
+    for member in members:
+        name = (
+            member.label
+            if isinstance(member, Labelled)
+            else member.left
+            if isinstance(member, Relation)
+            else ""
+        )
+        if match is None or not is_same_spelling(name.strip(), match["name"].strip()):
+            raise Unstructured("it is a set of other elements")
+    return stated
 
 
 def _is_one_bracket(text: str) -> bool:
@@ -318,7 +412,7 @@ def _both_signs(text: str) -> Iterator[str]:
 
 
 _TRAILING_UNIT = re.compile(
-    r"(?P<value>.*\S)\s*(?:\\(?:text|mathrm|mbox|textrm|rm)\s*\{(?P<typeset>[^{}]*)\}|(?<=[\s})\d])(?P<plain>[a-zA-Z]{2,}))"
+    r"(?P<value>.*\S)\s*(?:\\(?:text|mathrm)\s*\{(?P<typeset>[^{}]*)\}|(?<=[\s})\d])(?P<plain>[a-zA-Z]{2,}))"
     r"(?P<power>\^\{?[23]\}?)?",
     re.DOTALL,
 )
@@ -330,47 +424,19 @@ def _read_formula(text: str) -> Value:
         name = match["typeset"] if match["typeset"] is not None else match["plain"]
         power = (match["power"] or "").strip("^{}")
         is_name_of_unit = match["typeset"] is not None or name not in FUNCTION_NAMES
-        unit = read_unit(f"{name.strip()}{power}") if is_name_of_unit else None
+        unit = read_unit(f"{name.strip()}{power}", is_single=False) if is_name_of_unit else None
         if unit is not None:
             return replace(_read_formula(match["value"].strip()), unit=unit)
     return Value(text)
 
 
-_TEXT_BLOCK = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
-_COMMAND = re.compile(r"\\(?:begin|end)\s*\{[a-zA-Z*]+\}|\\[a-zA-Z]+")
-_RUN = re.compile(r"[^\W\d_]{2,}")
-_FREE_RUN = re.compile(r"(?<!\S)[^\W\d_]{3}(?![^\s.,;:!?])")
-_LETTERS_ONLY = re.compile(r"[^\W\d_][^\W\d_\s.,;:!?'’-]*(?:[\s.,;:!?'’-]+[^\W\d_]+)*[\s.,;:!?'’-]*")
-_LONG = 4
-_NO_WORDS = FUNCTION_NAMES | {"and", "or", "mod", "bmod", "pmod"}
+_MEASURED = re.compile(r"(?P<value>.*[^\sa-zA-Z].*\S)\s+(?P<unit>[a-zA-Z]{4,})", re.DOTALL)
 
 
-def read_words(text: str) -> Words | None:
-    r"""Return `text` as words; None when it is a formula.
-
-    A run of four letters is a word, unless it names a function; so are shorter runs in a text of letters only, and
-    three letters between spaces. Words in `\text{…}` count only when the text has nothing else: beside a formula they
-    are a unit or a conjunction.
-    """
-    beside_text = _TEXT_BLOCK.sub(" ", text)
-    has_formula = re.search(r"\w", _COMMAND.sub(" ", beside_text)) or "\\" in beside_text
-    plain = beside_text if has_formula else unwrapped(text)
-    formula = _COMMAND.sub(" ", plain)
-    words = [run for run in _RUN.findall(formula) if run not in _NO_WORDS and not _is_alphabet(run)]
-    if any(len(word) >= _LONG for word in words):
-        return Words(unwrapped(text))
-    is_letters = not has_formula or "\\" not in plain
-    if words and is_letters and _LETTERS_ONLY.fullmatch(formula.strip()):
-        return Words(unwrapped(text), is_short=True)
-    free = [run for run in _FREE_RUN.findall(formula) if run in words]
-    return Words(unwrapped(text), is_short=True) if free and not re.search(r"[=<>+*/^]", formula) else None
-
-
-def unwrapped(text: str) -> str:
-    r"""Return `text` without `\text{…}` and similar commands around its words."""
-    return _TEXT_BLOCK.sub(r"\1", text)
-
-
-def _is_alphabet(run: str) -> bool:
-    """Return whether a run of three letters or more is alphabetical, as variables are: "xyz"."""
-    return len(run) > 2 and all(ord(after) - ord(before) == 1 for before, after in pairwise(run))
+def _read_measured(text: str) -> Value | None:
+    r"""Return a formula with the name of a unit behind it, `4\pi inches`. Other words make words of the whole."""
+    match = _MEASURED.fullmatch(text)
+    is_measured = (
+        match is not None and find_unit(match["unit"]) is not None and read_words(match["value"]) is None
+    )
+    return _read_formula(spelled(text)) if is_measured else None

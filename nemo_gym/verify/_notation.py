@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from nemo_gym.verify.answers import strip_math_marks
+from nemo_gym.verify._typesetting import strip_typesetting
 
-_SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
-_SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_RAISED, _LOWERED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+"), re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
 _SYMBOLS = {
     "∞": r"\infty ", "π": r"\pi ", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": r"\div ", "−": "-", "–": "-",
     "≤": r"\le ", "≥": r"\ge ", "≠": r"\neq ", "≈": r"\approx ", "±": r"\pm ", "∓": r"\mp ", "∈": r"\in ",
@@ -35,10 +36,10 @@ FUNCTION_NAMES = frozenset({*_NAMES, "sqrt", "cbrt", "abs", "frac"})
 """Letters that are one name in plain notation, not a product and not a word."""
 
 _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), replacement)
+    (re.compile(pattern, re.DOTALL), replacement)
     for pattern, replacement in (
-        (r"\\(?:left|right|big|Big|bigg|Bigg|displaystyle|textstyle|limits|!)(?![a-zA-Z])", ""),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
+        (r"\\[dt]binom(?![a-zA-Z])", r"\\binom"),
         (r"\\(?:leqslant|leq)(?![a-zA-Z])", r"\\le "),
         (r"\\(?:geqslant|geq)(?![a-zA-Z])", r"\\ge "),
         (r"\\ne(?![a-zA-Z])", r"\\neq "),
@@ -53,7 +54,21 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\.\.\.|…", r"\\ldots "),
         (r"\{,\}", ","),
         (r"\\[,!;:](?=\d{3}(?!\d))", ""),
-        (r"\\[,!;: ]|\\q?quad(?![a-zA-Z])|~", " "),
+        (r"(?<!\\)\\[,!;: ]|\\q?quad(?![a-zA-Z])|~", " "),
+        (rf"\\(?:text|mathrm)\s*\{{\s*({'|'.join(_FUNCTIONS)})\s*\}}", r"\\\1 "),
+        (r"(?:^|(?<=[-+*/=(,]))\s*\{([a-zA-Z0-9]+)\}", r"\1"),
+        (r"\\mathbb\s*([A-Z])", r"\\mathbb{\1}"),
+        (
+            r"\|\s*\\begin\s*\{array\}\s*\{[^{}]*\}((?:(?!\\end).)*)\\end\s*\{array\}\s*\|",
+            r"\\begin{vmatrix}\1\\end{vmatrix}",
+        ),
+        (r"\\begin\s*\{(?:array\}\s*\{[^{}]*|(?:small|[bB])?matrix)\}", r"\\begin{pmatrix}"),
+        (r"\\end\s*\{(?:array|(?:small|[bB])?matrix)\}", r"\\end{pmatrix}"),
+        (r"[\[(]\s*(\\begin\{pmatrix\}(?:(?!\\end).)*\\end\{pmatrix\})\s*[\])]", r"\1"),
+        (r"\\cr(?![a-zA-Z])", r"\\\\"),
+        (r"\\\\\s*\[[\d.]+\s*[a-z]{2}\]", r"\\\\ "),
+        (r"\\\\\s*(?=\\end(?![a-zA-Z]))", ""),
+        (r"\\begin\{pmatrix\}((?:(?!\\end|&|\\\\).)*)\\end\{pmatrix\}", r"\1"),
         (r"\\(?:times|ast|cdot)(?![a-zA-Z])", r"\\cdot "),
         (r"\*\*", "^"),
         (r"(?<!\^)\*", r"\\cdot "),
@@ -67,11 +82,17 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<![\\a-zA-Z])sqrt\s*\{", r"\\sqrt{"),
         (r"(?<![\\a-zA-Z])abs\s*\(([^()]*)\)", r"|\1|"),
         (r"\^\s*\(\s*([^()]*)\)", r"^{\1}"),
-        (r"\^\s*([+-]?\d+)(?![\d}])", r"^{\1}"),
+        (r"\^\s*([+-]?\d++(?:\.\d++)?)", r"^{\1}"),
         (r"_\s*(\d+)(?![\d}])", r"_{\1}"),
         (r"\^\s*\{\s*\\circ\s*\}|\^\s*\\circ", r"^{\\circ}"),
         (r"(?<=\d)[eE]([+-]?\d+)(?![\d.])", r"\\cdot 10^{\1}"),
-        (r"(?<=\d)\s*\(", r"\\cdot ("),
+        # Without a mark the parser adds a whole number and a rational one: 2\frac{1}{2}, but also 2\binom{5}{2}.
+        (r"(?<=[\d)])\s*\(", r"\\cdot ("),
+        (
+            rf"(?<=[\d)])\s*(?=\\(?:{'|'.join(_FUNCTIONS)}|binom|sqrt|lfloor|lceil|sum|prod|int)(?![a-zA-Z]))",
+            r"\\cdot ",
+        ),
+        (r"(?<=\))\s*(?=\\frac(?![a-zA-Z]))", r"\\cdot "),
     )
 )
 _RUN = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]+")
@@ -79,27 +100,19 @@ _RUN = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]+")
 
 def spelled(text: str) -> str:
     """Return `text` in one spelling. Runs in linear time for every replacement."""
-    text = strip_math_marks(text)
-    text = "".join(_SYMBOLS.get(char) or raised(char) for char in text)
-    text = _join_scripts(text)
+    text = strip_typesetting(text)
+    text = write_scripts(text)
+    text = "".join(_SYMBOLS.get(char) or unicodedata.normalize("NFKC", char) for char in text)
     for pattern, replacement in _REPLACEMENTS:
         text = pattern.sub(replacement, text)
     text = _RUN.sub(lambda run: _NAMES.get(run[0], run[0]), text)
     return " ".join(text.split()).rstrip(" ,;.")
 
 
-def raised(char: str) -> str:
-    """Return a character without its compatibility form: `²` is `^{2}`, a full-width letter a plain one."""
-    if char in _SUPERSCRIPTS:
-        return f"^{{{_SUPERSCRIPTS[char]}}}"
-    if char in _SUBSCRIPTS:
-        return f"_{{{_SUBSCRIPTS[char]}}}"
-    return unicodedata.normalize("NFKC", char)
-
-
-def _join_scripts(text: str) -> str:
-    """Join the digits of one exponent or index: `^{1}^{0}` is `^{10}`."""
-    return re.sub(r"(?<=[\dn+-])\}[\^_]\{(?=[\dn])", "", text) if "}^{" in text or "}_{" in text else text
+def write_scripts(text: str) -> str:
+    """Return `text` with its raised and lowered characters in LaTeX: `x¹⁰` is `x^{10}`."""
+    text = _RAISED.sub(lambda run: f"^{{{run[0].translate(_SUPERSCRIPTS)}}}", text)
+    return _LOWERED.sub(lambda run: f"_{{{run[0].translate(_SUBSCRIPTS)}}}", text)
 
 
 _SEPARATING = re.compile(r"(?<=\d) +(?=\d)|(?<=[^\W\d_]) +(?=[^\W\d_])")

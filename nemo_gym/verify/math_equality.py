@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal, localcontext
 from enum import StrEnum
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.verify._formulas import Decision, decide, decide_relations
@@ -29,15 +30,16 @@ from nemo_gym.verify._math_answers import (
     Relation,
     Unstructured,
     Value,
-    Words,
     read_answer,
+    read_complement,
 )
+from nemo_gym.verify._math_words import Time, Words
 from nemo_gym.verify._notation import is_same_spelling, spelled
+from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.answer_faults import AnswerFault, scored_in_worker
-from nemo_gym.verify.answers import strip_math_marks
 from nemo_gym.verify.matching import normalize
-from nemo_gym.verify.numbers import is_same_quantity, read_quantity
-from nemo_gym.verify.units import PERCENT, are_comparable
+from nemo_gym.verify.numbers import MAX_CHARS, MAX_EXPONENT, Quantity, is_same_quantity, read_quantity
+from nemo_gym.verify.units import DEGREE, PERCENT, RADIAN, are_comparable
 
 TIMEOUT_S = 10.0
 IMPORTS = ("math_verify", "latex2sympy2_extended.latex2sympy2")
@@ -47,6 +49,8 @@ MAX_ANSWER_DEPTH = 10
 """An answer that is longer or nested deeper equals only the same text, unless the expected answer exceeds the limit
 too: the time to parse a formula grows exponentially with its depth."""
 
+
+MAX_DIGITS_OF_DECIMAL = MAX_CHARS + 2 * MAX_EXPONENT
 
 _CONTROL = "x+1"
 """The harmless answer that decides whether the expected answer is at fault."""
@@ -107,11 +111,11 @@ async def compare(
 
 def compare_plainly(expected: str, answer: str) -> Equality | None:
     """Return the verdict when neither text has to be parsed as a formula, else None."""
-    expected, answer = strip_math_marks(expected), strip_math_marks(answer)
-    if not expected or not answer:
-        return Equality(False, Rejection.NO_ANSWER)
     if len(answer) > max(MAX_ANSWER_CHARS, len(expected)):
         return Equality(False, Rejection.TOO_LONG)
+    expected, answer = strip_typesetting(expected), strip_typesetting(answer)
+    if not expected or not answer:
+        return Equality(False, Rejection.NO_ANSWER)
     if is_same_spelling(expected, answer):
         return _EQUAL
     wanted, given = read_quantity(expected), read_quantity(answer)
@@ -135,15 +139,10 @@ def _compare(one: Answer, other: Answer) -> Decision:
     for first, second in ((one, other), (other, one)):
         if isinstance(first, Labelled | Claims):
             return _compare_stated(first, second)
-    for first, second in ((one, other), (other, one)):
-        if isinstance(first, Words):
-            return _compare_words(first, second)
-        if isinstance(first, Relation):
-            return _compare_relations(first, second)
-        if isinstance(first, Numeral):
-            return _compare_numerals(first, second)
-        if isinstance(first, Collection):
-            return _compare_collections(first, second)
+    for kind, compare_kind in _COMPARISONS:
+        for first, second in ((one, other), (other, one)):
+            if isinstance(first, kind):
+                return compare_kind(first, second)
     assert isinstance(one, Value)
     assert isinstance(other, Value)
     return _compare_values(one, other)
@@ -169,6 +168,7 @@ def _compare_stated(stated: Labelled | Claims, other: Answer) -> Decision:
 
 _SHORT_WORDS = frozenset((
     "yes", "no", "odd", "on", "off", "all", "any", "one", "two", "six", "ten", "sum", "set", "low", "mid", "top", "red",
+    "dne",
 ))  # fmt: skip
 """Words whose case means nothing. Other short words may be products of letters, as `AB` and `ab`."""
 
@@ -182,7 +182,8 @@ def _compare_words(words: Words, other: Answer) -> Decision:
     if not (words.is_short and other.is_short) or words.text == other.text:
         return Decision.EQUAL if wanted and wanted == given else Decision.DIFFERENT
     if wanted == given:
-        return Decision.EQUAL if set(wanted.split()) <= _SHORT_WORDS else Decision.UNDECIDED
+        is_word = words.is_typeset or other.is_typeset or set(wanted.split()) <= _SHORT_WORDS
+        return Decision.EQUAL if is_word else Decision.UNDECIDED
     # As products of letters they may be equal, as words they are not.
     return Decision.UNDECIDED if sorted(wanted) == sorted(given) else Decision.DIFFERENT
 
@@ -192,7 +193,10 @@ _MIRRORED = {"<": ">", "\\le": "\\ge"}
 
 def _compare_relations(relation: Relation, other: Answer) -> Decision:
     if not isinstance(other, Relation):
-        return Decision.DIFFERENT
+        complement = (
+            read_complement(relation) if isinstance(other, Collection) and other.marks == "u" else None
+        )
+        return _compare(complement, other) if complement else Decision.DIFFERENT
     one, two = _to_the_right(relation), _to_the_right(other)
     if one.operator != two.operator:
         return Decision.DIFFERENT
@@ -226,19 +230,41 @@ def _compare_numerals(numeral: Numeral, other: Answer) -> Decision:
     return Decision.EQUAL if base == numeral.base else Decision.UNDECIDED
 
 
+def _compare_times(time: Time, other: Answer) -> Decision:
+    """Compare times of day. A time without "a.m." or "p.m." may be either, unless its hour is 0 or above 12."""
+    if isinstance(other, Time):
+        return Decision.EQUAL if time == other else Decision.DIFFERENT
+    if not (isinstance(other, Collection) and len(other.members) == 2 and _may_be_time(other.members)):
+        return Decision.DIFFERENT if isinstance(other, Collection) else Decision.UNDECIDED
+    hour, minute = (int(member.text) for member in other.members if isinstance(member, Value))
+    is_half_known = not 1 <= hour <= 12
+    difference = time.minutes - (60 * hour + minute)
+    is_same = difference == 0 if is_half_known else difference % 720 == 0
+    return Decision.EQUAL if is_same else Decision.DIFFERENT
+
+
 def _compare_collections(one: Collection, other: Answer) -> Decision:
     if not isinstance(other, Collection):
         if one.marks == "{}" and len(one.members) == 1:
             return _compare(one.members[0], other)
         return _compare_ratio(one, other) if one.marks == ":" else Decision.DIFFERENT
     if not one.has_order and not other.has_order:
-        is_same_kind = (one.marks == "u") == (other.marks == "u")
+        is_same_kind = (one.marks == "u") == (other.marks == "u") or _are_intervals(one, other)
         return _compare_sets(one.members, other.members) if is_same_kind else Decision.DIFFERENT
     if one.marks == other.marks:
         in_order = _in_order(one.members, other.members)
         is_ratio = one.marks == ":" and in_order is Decision.DIFFERENT
         return _compare_ratios(one.members, other.members) if is_ratio else in_order
     return _compare_tuple_with_list(one, other)
+
+
+def _are_intervals(*collections: Collection) -> bool:
+    """Return whether a list of inequalities, `x<1, x>4`, can be a union."""
+    members = [
+        member for collection in collections if collection.marks != "u" for member in collection.members
+    ]
+    labels = [member.label for member in members if isinstance(member, Labelled)]
+    return len(labels) == len(members) and len(set(labels)) == 1
 
 
 def _compare_tuple_with_list(one: Collection, other: Collection) -> Decision:
@@ -325,6 +351,9 @@ def _may_be_time(members: Sequence[Answer]) -> bool:
 def _compare_values(one: Value, other: Value) -> Decision:
     if one.quantity is not None and other.quantity is not None:
         return Decision.EQUAL if is_same_quantity(one.quantity, other.quantity) else Decision.DIFFERENT
+    angles = _in_radians(one, other) or _in_radians(other, one)
+    if angles is not None:
+        return decide(*angles)
     if not are_comparable(one.unit, other.unit):
         return Decision.DIFFERENT
     texts = [
@@ -339,17 +368,42 @@ def _compare_values(one: Value, other: Value) -> Decision:
     return found
 
 
+def _in_radians(one: Value, other: Value) -> tuple[str, str] | None:
+    """Return the formulas of two angles if `one` is in degrees and `other` in radians: with their name, or by pi."""
+    is_by_pi = not other.unit.is_given and re.search(r"\\pi(?![a-zA-Z])|\\circ", other.text)
+    if one.unit != DEGREE or not (other.unit == RADIAN or is_by_pi):
+        return None
+    number = _in_base_units(one, is_converted=False)
+    return f"({number})\\cdot \\frac{{\\pi}}{{180}}", _in_base_units(other, is_converted=False)
+
+
 def _in_base_units(value: Value, *, is_converted: bool) -> str:
-    """Return the number of a value as a formula: exact, or as the decimal that it is."""
+    """Return the number of a value as a formula: a fraction, or the decimal as which it was written."""
     text = value.text
     if value.quantity is not None:
-        number = value.quantity.value
-        is_decimal = "." in text and not re.search(r"[a-zA-Z(/]", text)
-        text = repr(float(number)) if is_decimal else f"\\frac{{{number.numerator}}}{{{number.denominator}}}"
+        text = _write_number(value.quantity)
     factor = value.unit.factor
     if is_converted and factor != 1:
         text = f"({text})\\cdot \\frac{{{factor.numerator}}}{{{factor.denominator}}}"
     return text
+
+
+def _write_number(quantity: Quantity) -> str:
+    top, bottom = quantity.value.numerator, quantity.value.denominator
+    if not quantity.is_decimal or bottom == 1:
+        return f"\\frac{{{top}}}{{{bottom}}}"
+    with localcontext(prec=MAX_DIGITS_OF_DECIMAL):
+        return f"{Decimal(top) / Decimal(bottom):f}"
+
+
+_COMPARISONS: tuple[tuple[type, Callable[[Any, Answer], Decision]], ...] = (
+    (Words, _compare_words),
+    (Relation, _compare_relations),
+    (Time, _compare_times),
+    (Numeral, _compare_numerals),
+    (Collection, _compare_collections),
+)
+"""The comparison of each kind with any later one."""
 
 
 def _depth(text: str) -> int:

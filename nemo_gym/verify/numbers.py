@@ -8,12 +8,13 @@ unit (`3x`, `3 or 4`, `1,23`) gives None: a verifier must not find the right num
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import unicodedata
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from nemo_gym.verify._notation import raised
-from nemo_gym.verify.answers import strip_math_marks
-from nemo_gym.verify.units import NO_UNIT, PERCENT, Unit, are_comparable, read_unit
+from nemo_gym.verify._notation import write_scripts
+from nemo_gym.verify._typesetting import strip_typesetting
+from nemo_gym.verify.units import NO_UNIT, PERCENT, Unit, are_comparable, read_counted, read_unit
 
 MAX_CHARS = 400
 MAX_EXPONENT = 400
@@ -28,30 +29,55 @@ class Quantity:
 
     value: Fraction
     unit: Unit = NO_UNIT
+    is_decimal: bool = field(default=False, compare=False)
+    """True if the value was written as a decimal, which may be rounded."""
 
 
 def is_same_quantity(expected: Quantity, answer: Quantity) -> bool:
     """Return whether the values are the same and the units do not contradict each other.
 
     A missing unit matches every unit, and units of one dimension convert: 5 km is 5000 m. A percentage equals both the
-    number before the sign and its hundredth. Integers must be equal. Other numbers may differ by a millionth, because
-    some fractions have no finite decimal form (0.333333 is 1/3, 0.333 is not).
+    number before the sign and its hundredth. For the values see `is_same_value`.
     """
     one, other = expected.unit, answer.unit
     if one.is_given != other.is_given and PERCENT in (one, other):
-        shares = [side.value / 100 if side.unit == PERCENT else side.value for side in (expected, answer)]
-        return _is_same_value(expected.value, answer.value) or _is_same_value(*shares)
+        shares = (
+            _scale(side, Fraction(1, 100)) if side.unit == PERCENT else side for side in (expected, answer)
+        )
+        return _is_same_value(expected, answer) or _is_same_value(*shares)
     if not are_comparable(one, other):
         return False
     if one.dimensions == other.dimensions:
-        return _is_same_value(expected.value * one.factor, answer.value * other.factor)
-    return _is_same_value(expected.value, answer.value)
+        expected, answer = _scale(expected, one.factor), _scale(answer, other.factor)
+    return _is_same_value(expected, answer)
 
 
-def _is_same_value(expected: Fraction, answer: Fraction) -> bool:
-    if expected.denominator == answer.denominator == 1:
-        return expected == answer
-    return abs(expected - answer) <= min(TOLERANCE, max(abs(expected), abs(answer)) * TOLERANCE)
+def _scale(quantity: Quantity, factor: Fraction) -> Quantity:
+    return replace(quantity, value=quantity.value * factor)
+
+
+def is_same_value(one: Fraction, other: Fraction, *, is_rounded: tuple[bool, bool]) -> bool:
+    """Return whether two values are the same, or one of them is the other rounded to a decimal.
+
+    A rounded decimal may differ by a millionth of the value, because some fractions have no finite decimal form
+    (0.333333 is 1/3, 0.333 is not), and two finite decimals by no more than 0.000001. Integers are not rounded, so that
+    0.0 equals only zero.
+    """
+    rounded = (one.denominator > 1 and is_rounded[0]) or (other.denominator > 1 and is_rounded[1])
+    if one == other or not rounded:
+        return one == other
+    tolerance = max(abs(one), abs(other)) * TOLERANCE
+    is_finite = _is_finite_decimal(one) and _is_finite_decimal(other)
+    return abs(one - other) <= (min(TOLERANCE, tolerance) if is_finite else tolerance)
+
+
+def _is_finite_decimal(value: Fraction) -> bool:
+    """Return whether the denominator divides a power of ten."""
+    return pow(10, value.denominator.bit_length(), value.denominator) == 0
+
+
+def _is_same_value(one: Quantity, other: Quantity) -> bool:
+    return is_same_value(one.value, other.value, is_rounded=(one.is_decimal, other.is_decimal))
 
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:[ ]\d{3})+(?![\d/])|\d+)"
@@ -65,37 +91,62 @@ _NUMBER = re.compile(
         (?:(?P<whole>{_DIGITS})\s+)?(?P<top>{_DECIMAL})\s*/\s*(?P<bottom>{_DECIMAL})
       | (?P<decimal>{_DECIMAL})(?:\s*(?:[eE]|[x×*]\s*10\^)\s*(?P<exponent>[+-]?\d{{1,4}}))?
     )
-    (?P<unit>\s*[%°¢€$£¥].*|\s+[^\W\d_].*|{_ATTACHED}.*)?
+    (?P<unit>\s*[%°¢€$£¥Ω].*|\s+[^\W\d_].*|{_ATTACHED}.*)?
     """,
     re.VERBOSE,
 )
 
-_MULTIPLIERS = {
-    "dozen": 12,
-    "hundred": 100,
-    "thousand": 10**3,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
-}
+MAX_TERMS = 4
+"""Terms of one sum of units."""
+_TERMS = re.compile(r"(?<=[^\W\d_])\.?(?:,?\s+and\s+|,?\s+)(?=\d)|\s+and\s+(?=\d)")
 
 
 def read_quantity(text: str) -> Quantity | None:
     """The quantity that `text` is, as a whole; None when it is anything else."""
     if len(text) > MAX_CHARS:
         return None
-    match = _NUMBER.fullmatch(_without_typesetting(text))
-    if match is None or (match["sign"] and match["inner_sign"]):
+    plain = _without_typesetting(text)
+    return _read_term(plain) or _read_sum(plain)
+
+
+def _read_term(text: str) -> Quantity | None:
+    match = _NUMBER.fullmatch(text)
+    if match is None or (match["sign"] and match["inner_sign"]) or _is_date(match):
         return None
-    factor, unit = _read_unit(match["unit"] or "")
     value = _read_value(match)
     currency = read_unit(match["currency"])
-    if value is None or unit is None or currency is None:
+    if value is None or currency is None:
+        return None
+    factor, unit = read_counted(match["unit"] or "", value)
+    if unit is None:
         return None
     if unit.is_given and currency.is_given and not are_comparable(unit, currency):
         return None
     is_negative = "-" in (match["sign"], match["inner_sign"])
-    return Quantity((-value if is_negative else value) * factor, unit if unit.is_given else currency)
+    is_decimal = "." in (match["decimal"] or "") or "-" in (match["exponent"] or "")
+    return Quantity(
+        (-value if is_negative else value) * factor, unit if unit.is_given else currency, is_decimal
+    )
+
+
+def _read_sum(text: str) -> Quantity | None:
+    """Return the sum that units of one dimension form, from the largest to the smallest: 2 hours 30 minutes."""
+    parts = _TERMS.split(text)
+    if not 1 < len(parts) <= MAX_TERMS:
+        return None
+    total, smallest = Fraction(0), None
+    for term in map(_read_term, parts):
+        if term is None or term.value < 0 or not term.unit.is_given:
+            return None
+        if smallest and (term.unit.dimensions != smallest.dimensions or term.unit.factor >= smallest.factor):
+            return None
+        total, smallest = total + term.value * term.unit.factor, term.unit
+    return Quantity(total / smallest.factor, smallest) if smallest else None
+
+
+def _is_date(match: re.Match[str]) -> bool:
+    """Return whether a quotient of whole numbers has a leading zero, as days and months have: 03/04."""
+    return any(re.match(r"0\d", match[part] or "") for part in ("top", "bottom"))
 
 
 def _read_value(match: re.Match[str]) -> Fraction | None:
@@ -112,15 +163,6 @@ def _read_decimal(digits: str) -> Fraction:
     return Fraction(digits.replace(",", "").replace(" ", ""))
 
 
-def _read_unit(text: str) -> tuple[int, Unit | None]:
-    """Return the factor and the unit that the words after a number mean; None as the unit when they are not one."""
-    words = text.split()
-    factor = 1
-    while words and words[0].lower() in _MULTIPLIERS:
-        factor *= _MULTIPLIERS[words.pop(0).lower()]
-    return factor, read_unit(" ".join(words))
-
-
 _FRACTION_SLASH = "\u2044"
 _OVERLINE = "\u0305"
 _REPEATING = re.compile(
@@ -129,14 +171,16 @@ _REPEATING = re.compile(
 _TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
-        (r"\\(?:left|right)(?![a-zA-Z])", ""),
+        (r"\^\s*[{(]\s*([+-]?\d+)\s*[})]", r"^\1"),
         (r"\\[dtc]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r" \1/\2"),
         (r"\\[dtc]?frac\s*(\d)\s*(\d)", r" \1/\2"),
-        (r"\\(?:text|textbf|textrm|mathrm|mathbf|rm|mbox|operatorname)\s*\{([^{}]*)\}", r" \1"),
         (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)", "°"),
+        (r"(?<=[a-zA-Z}])\s*\\cdot\s*(?=\\(?:text|mathrm)(?![a-zA-Z])|[a-zA-Z])", " "),
+        (r"\\(?:text|mathrm)\s*\{([^{}]*)\}", r" \1"),
+        (r"°\s*([CFKcf])(?![a-zA-Z])", r"°\1"),
+        (r"\\Omega(?![a-zA-Z])", "Ω"),
         (r"\\(?:times|cdot)", "x"),
         (r"\*\*", "^"),
-        (r"\^\s*[{(]\s*([+-]?\d+)\s*[})]", r"^\1"),
         (r"\{,\}", ","),
         (r"(?<=\d)\\[,!;:](?=\d{3})", " "),
         (r"\\[,!;: ]|\\q?quad|~", " "),
@@ -148,9 +192,9 @@ _TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def _without_typesetting(text: str) -> str:
-    text = strip_math_marks(text)
+    text = write_scripts(strip_typesetting(text))
     # Normalizing the whole text at once would turn "2½" into "21/2".
-    parts = (raised(char) for char in text)
+    parts = (unicodedata.normalize("NFKC", char) for char in text)
     text = "".join(f" {part}" if _FRACTION_SLASH in part else part for part in parts)
     text = re.sub(rf"\.(\d*?)((?:\d{_OVERLINE})+)", lambda match: f".{match[1]}({match[2]})", text)
     text = _REPEATING.sub(_fraction_of, text.replace(_OVERLINE, ""))

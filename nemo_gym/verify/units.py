@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from nemo_gym.verify._counted_things import MULTIPLIERS, may_start_thing, names_thing
+
 MAX_WORDS = 12
 MAX_CHARS = 400
 """A longer text names no unit."""
@@ -56,7 +58,16 @@ _METRIC = (
     ("amount", "mol", "mole", Fraction(1)),
     ("energy", "cal", "calorie", Fraction(4184, 1000)),
     ("data", "B", "byte", Fraction(1)),
+    ("resistance", "Ω", "ohm", Fraction(1)),
+    ("energy", "Wh", "", Fraction(3600)),
+    ("energy", "eV", "electronvolt", Fraction(1_602_176_634, 10**28)),
+    ("sound", "dB", "decibel", Fraction(1)),
 )
+_PLAIN = (
+    "tesla", "farad", "henry", "weber", "coulomb", "lumen", "lux", "candela", "siemens", "sievert", "becquerel", "knot",
+    "horsepower", "hp", "rpm", "yuan", "rupee", "baht", "peso", "franc", "ruble", "rand", "dirham",
+)  # fmt: skip
+"""Units that convert into no other."""
 _OTHERS: tuple[tuple[str, str, Fraction], ...] = (
     ("length", "in inch inches", _INCH),
     ("length", "ft foot feet", 12 * _INCH),
@@ -76,6 +87,13 @@ _OTHERS: tuple[tuple[str, str, Fraction], ...] = (
     ("temperature", "K kelvin", Fraction(1)),
     ("celsius", "°C celsius °c", Fraction(1)),
     ("fahrenheit", "°F fahrenheit °f", Fraction(1)),
+    ("pressure", "atm", Fraction(101_325)),
+    ("pressure", "psi", _POUND * Fraction(980_665, 100_000) / _INCH**2),
+    ("volume", "gal gallon", 231 * _INCH**3),
+    ("volume", "qt quart", 231 * _INCH**3 / 4),
+    ("volume", "pint", 231 * _INCH**3 / 8),
+    ("area", "acre", 43_560 * (12 * _INCH) ** 2),
+    ("area", "ha hectare", Fraction(10_000)),
     ("dollar", "$ usd dollar", Fraction(1)),
     ("dollar", "¢ cent", Fraction(1, 100)),
     ("euro", "€ eur euro", Fraction(1)),
@@ -83,7 +101,15 @@ _OTHERS: tuple[tuple[str, str, Fraction], ...] = (
     ("yen", "¥ jpy yen", Fraction(1)),
     ("percent", "% percent pct", Fraction(1)),
     ("data", "bit", Fraction(1, 8)),
+    *((name, name, Fraction(1)) for name in _PLAIN),
 )
+_POWERS_OF_LENGTH = {"area": ("length", 2), "volume": ("length", 3)}
+_PHRASES = {"per cent": "%"} | {
+    f"{degree} {name}": symbol
+    for symbol, names in (("°C", ("c", "celsius")), ("°F", ("f", "fahrenheit")))
+    for name in names
+    for degree in ("degree", "degrees")
+}
 _SPEEDS = (("mph", 63_360 * _INCH / 3600), ("kph", Fraction(1000, 3600)), ("kmh", Fraction(1000, 3600)))
 
 
@@ -91,9 +117,7 @@ def _table() -> dict[str, Unit]:
     table: dict[str, Unit] = {}
 
     def add(dimension: str, names: Iterable[str], factor: Fraction) -> None:
-        # A volume is a length to the third power.
-        power = ("length", 3) if dimension == "volume" else (dimension, 1)
-        unit = Unit(frozenset({power}), factor)
+        unit = Unit(frozenset({_POWERS_OF_LENGTH.get(dimension, (dimension, 1))}), factor)
         for name in names:
             table[name] = unit
             if len(name) > 2:
@@ -108,33 +132,47 @@ def _table() -> dict[str, Unit]:
             add(dimension, (short + symbol, *(long + word for word in words.split())), scaled)
     for name, factor in _SPEEDS:
         table[name] = Unit(frozenset({("length", 1), ("time", -1)}), factor)
-    return table
+    return table | {phrase: table[symbol] for phrase, symbol in _PHRASES.items()}
 
 
 _UNITS: Mapping[str, Unit] = _table()
 _POUNDS = {_UNITS["pound"], _UNITS["£"]}
 """The mass and the money have one name."""
-PERCENT = _UNITS["%"]
-_NOT_A_UNIT = re.compile(
-    r"\b(?:or|not|but|over|plus|minus|times|power|squared|cubed|factorial|roots?|half|halves|thirds?|quarters?"
-    r"|fifths?|tenths?|hundredths?|maybe|perhaps|less|more|because|since|alpha|beta|gamma|delta|theta|lambda"
-    r"|sigma|omega|sqrt|infinity|infty|base|mod)\b"
-)
-"""Words that change the value, hedge, or represent a number."""
+PERCENT, DEGREE, RADIAN = _UNITS["%"], _UNITS["°"], _UNITS["rad"]
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _PART = re.compile(r"(?P<name>[^\W\d_]+\.?|°[CFcf]?|[$€£¥%¢])(?:\^?(?P<power>-?[1-9]))?")
 
 
-def read_unit(text: str) -> Unit | None:
-    """Return the unit that `text` names as a whole; None when it is anything else, `NO_UNIT` for an empty text."""
+def read_unit(text: str, *, is_single: bool = True) -> Unit | None:
+    """Return the unit that `text` names as a whole; None when it is anything else, `NO_UNIT` for an empty text.
+
+    `is_single` says whether the number before it may be one, so that a counted thing is in the singular.
+    """
     text = text.strip().rstrip(".")
     if len(text) > MAX_CHARS:
         return None
     words = re.sub(r"\s*/\s*", " per ", text.replace("·", " ")).split()
-    if len(words) > MAX_WORDS or _NOT_A_UNIT.search(text.lower()):
+    if len(words) > MAX_WORDS:
         return None
     whole = _UNITS.get(" ".join(words).lower()) if len(words) > 1 else None
-    return whole or _product(words)
+    return whole or _product(words, is_single=is_single)
+
+
+def read_counted(text: str, number: Fraction) -> tuple[int, Unit | None]:
+    """Return the factor and the unit that the words after `number` mean: `million dollars`, `dozens of eggs`.
+
+    The unit is None if the words are not one.
+    """
+    words = text.split()
+    factor = 1
+    while words and (multiplier := _multiplier(words[0].lower())):
+        factor *= multiplier
+        words = words[2:] if len(words) > 2 and words[1].lower() == "of" else words[1:]
+    return factor, read_unit(" ".join(words), is_single=number * factor <= 1)
+
+
+def _multiplier(word: str) -> int | None:
+    return MULTIPLIERS.get(word) or MULTIPLIERS.get(word.removesuffix("s"))
 
 
 def are_comparable(one: Unit, other: Unit) -> bool:
@@ -144,7 +182,7 @@ def are_comparable(one: Unit, other: Unit) -> bool:
     return {one, other} == _POUNDS
 
 
-def _product(words: Sequence[str]) -> Unit | None:
+def _product(words: Sequence[str], *, is_single: bool) -> Unit | None:
     """Return the product of the units in `words`; words that are no unit name one counted thing ("red apples")."""
     dimensions: Counter[str] = Counter()
     things: list[str] = []
@@ -156,23 +194,28 @@ def _product(words: Sequence[str]) -> Unit | None:
             power = _POWERS[word.lower()]
         else:
             part = _PART.fullmatch(word)
-            known = _known(part["name"]) if part else None
-            if part is None or (known is None and len(part["name"]) < 4 and not things):
+            known = find_unit(part["name"]) if part else None
+            if part is None or (known is None and not things and not may_start_thing(part["name"].lower())):
                 return None
             if known is None:
-                things.append(f"{'per ' * (side < 0)}{_singular(part['name'].lower())}")
+                things.append(f"{'per ' * (side < 0)}{part['name'].lower()}")
                 continue
             exponent = side * power * int(part["power"] or 1)
             power = 1
             factor *= known.factor**exponent
             for dimension, own in known.dimensions:
                 dimensions[dimension] += own * exponent
+    if power != 1 and not things:
+        return None
     if things:
-        dimensions[" ".join(things)] += 1
+        thing_words = [word for thing in things for word in thing.split()]
+        if not names_thing(thing_words, is_single=is_single or bool(dimensions)):
+            return None
+        dimensions[" ".join(map(_singular, things))] += 1
     return Unit(frozenset((name, count) for name, count in dimensions.items() if count), factor)
 
 
-def _known(name: str) -> Unit | None:
+def find_unit(name: str) -> Unit | None:
     """Return a unit by its symbol, whose case matters (mW is not MW), or by its name."""
     name = name.rstrip(".")
     return _UNITS.get(name) or (_UNITS.get(name.lower()) if len(name) > 1 else None)

@@ -6,6 +6,7 @@ last, the verdict names `undecided`, because the answers may be equal in another
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 EQUAL = {
@@ -692,11 +693,16 @@ class Case(NamedTuple):
     reason: str
 
 
-def all_cases() -> list[Case]:
-    """Return every case of the tables."""
+def read_cases(*tables: tuple[str, Mapping[str, str]]) -> list[Case]:
+    """Return the cases of tables, each with the verdict on its lines."""
     return [
         Case(one, other, verdict, reason)
-        for verdict, table in (("equal", EQUAL), ("different", DIFFERENT), ("undecided", UNDECIDED))
+        for verdict, table in tables
         for reason, lines in table.items()
         for one, other in (line.split(" | ") for line in lines.strip().splitlines())
     ]
+
+
+def all_cases() -> list[Case]:
+    """Return every case of the tables."""
+    return read_cases(("equal", EQUAL), ("different", DIFFERENT), ("undecided", UNDECIDED))

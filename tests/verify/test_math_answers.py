@@ -13,10 +13,10 @@ from nemo_gym.verify._math_answers import (
     Relation,
     Unstructured,
     Value,
-    Words,
     is_name,
     read_answer,
 )
+from nemo_gym.verify._math_words import Words
 
 
 @pytest.mark.parametrize(

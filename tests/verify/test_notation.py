@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._notation import is_same_spelling, raised, spelled
+from nemo_gym.verify._notation import is_same_spelling, spelled, write_scripts
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,27 @@ def test_ways_to_write_one_text_have_one_spelling(texts: tuple[str, ...]) -> Non
 
 
 def test_a_full_width_letter_is_a_plain_one() -> None:
-    assert raised("Ａ") == "A"
-    assert raised("₂") == "_{2}"
+    assert spelled("Ａ") == "A"
+
+
+def test_a_run_of_raised_digits_is_one_exponent() -> None:
+    assert write_scripts("x¹⁰₂") == "x^{10}_{2}"
+    assert spelled(r"\sqrt{2}^{4}") == r"\sqrt{2}^{4}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x^0.5", "x^{0.5}"),
+        (r"2\binom{5}{2}", r"2\cdot \binom{5}{2}"),
+        ("(2)(3)", r"(2)\cdot (3)"),
+        (r"\left[\begin{array}{cc}1&2\end{array}\right]", r"\begin{pmatrix}1&2\end{pmatrix}"),
+        (r"\begin{bmatrix}1\\[4pt]2\\\end{bmatrix}", r"\begin{pmatrix}1\\ 2\end{pmatrix}"),
+        (r"\mathrm{sin}(x)", r"\sin (x)"),
+    ],
+)
+def test_a_formula_has_the_marks_that_its_parser_needs(text: str, expected: str) -> None:
+    assert spelled(text) == expected
 
 
 @pytest.mark.parametrize(

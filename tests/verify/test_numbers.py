@@ -42,6 +42,14 @@ from nemo_gym.verify.units import NO_UNIT, read_unit
         ("5 m", 5, "m"),
         ("0.1\\overline{6}", Fraction(1, 6), ""),
         ("1 000", 1000, ""),
+        ("5 millions of dollars", 5_000_000, "dollar"),
+        ("1.5 crores", 15_000_000, ""),
+        ("2 hours 30 minutes", 150, "minutes"),
+        ("5\\text{ ft }6\\text{ in}", 66, "in"),
+        ("1 day, 2 hours and 3 minutes", 1563, "minutes"),
+        ("20^\\circ\\text{C}", 20, "°C"),
+        ("5\\frac{\\text{m}}{\\text{s}^2}", 5, "m/s^2"),
+        ("{\\color{red}42}", 42, ""),
         ("90^\\circ", 90, "degree"),
         ("$3$", 3, ""),
         ("\\(3\\)", 3, ""),
@@ -54,7 +62,8 @@ def test_numbers_are_read_exactly(text: str, value: Fraction, unit: str) -> None
 @pytest.mark.parametrize(
     "text",
     ["", "x", "3x", "3 x", "3 xy", "2 pi", "3 or 4", "3, 4", "1,23", "--5", "1/0", "3 squared", "5 not 6", "7 half",
-     "1e999999", "9" * 500, "$5 euros", "4 = 4", "12:30", "1.2.3", "1 2", "5!", "10²"],
+     "1e999999", "9" * 500, "$5 euros", "4 = 4", "12:30", "1.2.3", "1 2", "5!", "10²",
+     "03/04", "2 hours 30", "2 hours 3 hours", "2 hours 30 apples", "-2 hours 30 minutes", "5 wrong", "5 apple"],
 )  # fmt: skip
 def test_a_text_that_is_not_one_number_gives_none(text: str) -> None:
     assert read_quantity(text) is None
@@ -82,6 +91,13 @@ def test_a_text_that_is_not_one_number_gives_none(text: str) -> None:
         ("50", "50%", True),
         ("5", "50%", False),
         ("5", "-5", False),
+        ("0.0", "1/100000000", False),
+        ("1.0", "9999999/10000000", False),
+        ("1000000/3", "333333.33333", True),
+        ("1234567.88", "1234567.89", False),
+        ("1/3", "333333/1000000", False),
+        ("1/3 km", "333.333333 m", True),
+        ("150 min", "2 hours 30 minutes", True),
     ],
 )
 def test_quantities_are_compared_exactly_except_for_rounded_decimals(

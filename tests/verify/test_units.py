@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from nemo_gym.verify.units import NO_UNIT, are_comparable, read_unit
+from nemo_gym.verify.units import NO_UNIT, are_comparable, find_unit, read_counted, read_unit
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,10 @@ from nemo_gym.verify.units import NO_UNIT, are_comparable, read_unit
         ("$", "dollars"),
         ("mins", "minute"),
         ("red apples", "Red Apples"),
+        ("ohms", "Ω"),
+        ("degrees Celsius", "°C"),
+        ("per cent", "%"),
+        ("acre", "acres"),
     ],
 )
 def test_one_unit_has_several_names(one: str, other: str) -> None:
@@ -35,6 +39,31 @@ def test_factors_are_exact() -> None:
     assert unit.factor == Fraction(5, 18)
 
 
-@pytest.mark.parametrize("text", ["xy", "or 4", "over 7", "m x", "times", "^2", "km " * 100, "5"])
+@pytest.mark.parametrize(
+    "text", ["xy", "or 4", "over 7", "m x", "times", "^2", "km " * 100, "5", "square", "km of"]
+)
 def test_other_words_are_no_unit(text: str) -> None:
     assert read_unit(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "factor", "unit"),
+    [
+        ("millions", 10**6, ""),
+        ("dozens of eggs", 12, "eggs"),
+        ("hundred thousand km", 10**5, "km"),
+        ("lakh", 10**5, ""),
+    ],
+)
+def test_a_multiplier_counts_in_the_singular_and_the_plural(text: str, factor: int, unit: str) -> None:
+    assert read_counted(text, Fraction(5)) == (factor, read_unit(unit))
+
+
+def test_a_counted_thing_is_in_the_plural_unless_the_number_is_at_most_one() -> None:
+    assert read_counted("apple", Fraction(1))[1] == read_unit("apples")
+    assert read_counted("apple", Fraction(5))[1] is None
+
+
+def test_only_names_of_measures_are_found() -> None:
+    assert find_unit("kilometers") == read_unit("km")
+    assert find_unit("apples") is None
