@@ -44,7 +44,8 @@ Rules for every format:
 - **A reward that an answer could have forged is not exported.** Rows with `tamperable: true` ran their answer beside
   its tests. `+allow_tamperable=true` exports them.
 - **A truncated answer is not a supervised example.** Formats for supervised training take completed rollouts only,
-  unless `+outcomes=[completed,truncated]` is set.
+  unless `+outcomes=[completed,truncated]` is set. In a pair a truncated answer may be rejected, and is chosen only on
+  request.
 - **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the task.
 - **Token ids are those that the engine read and sampled.** A row without usable ids is left out of token formats; a
   masked call ([tokens](tokens.md)) is context there.
@@ -66,17 +67,24 @@ A format is one module of `nemo_gym/export/`, which reads from top to bottom wit
 for text, `grpo.py` one for tokens.
 
 1. Write `nemo_gym/export/<name>.py`. Its docstring becomes the section of this page. Subclass `Format`, and set `name`,
-   `summary`, `example` (a command whose input is `rollouts.jsonl`) and `losses`; the other class variables have defaults.
+   `summary`, `example` (a command whose input is `rollouts.jsonl`) and `losses`. Set `outcomes = FINISHED` for supervised
+   examples, `endings` if the reader can't take Parquet, and `merges_equal_rows` if records don't name their rollout.
    Options are the fields of a subclass of `Options`, named in `options_type`.
 2. `rows(group)` gets one task at a time and yields the records of its file. `group.selected` are the rollouts to export,
    and `group.members` those that the baseline is over. A `ScoredRollout` has `row`, `reward`, `outcome`, `params`, `calls` and
-   `read_segments()`; `conversation_of` gives its messages. Other members of the row are read by the functions of
+   `read_segments()`. `conversation_of` (`_conversation.py`) returns its `ChatTranscript`: `prompt`, `completion` (which ends
+   with an assistant message, perhaps without text, perhaps not the policy's: see `sampled`), `tools` and `losses`. Other members of the row are read by the functions of
    `nemo_gym/rows/` ([rows](rows.md)).
-3. Nothing is dropped without a word: raise `Unsuitable(LeftOut.…)` in the function that `self.report.suitable` calls for
-   each rollout, and pass the losses of an exported one to `self.report.export`. A new reason is a member of `LeftOut` or
-   `Loss` in `report.py`.
-4. Add the class to `_CLASSES` in `nemo_gym/export/_formats.py`, test it in `tests/export/test_<name>.py` (rows to export are
-   in `tests/export/rows.py`), and run `python docs/export_page.py docs/export.md`.\
+3. Nothing is dropped without a word. Every rollout of `group.selected` ends in one of three: `self.report.export(losses)`,
+   `self.report.leave_out(rollout, LeftOut.…)` for reasons of its group (`dpo.py` shows it), or `Unsuitable(LeftOut.…)`, raised
+   in the function that `self.report.suitable` calls for each rollout. A new reason is a member of `LeftOut` or `Loss` in
+   `report.py`. `exported()` of `tests/export/rows.py` checks the sum.
+4. Add the class to `_CLASSES` in `nemo_gym/export/_formats.py`. Test it in `tests/export/test_<name>.py` (rows to export are
+   in `tests/export/rows.py`), write what its reader checks as `check_<reader>` in `tests/export/consumers.py`, and add a case
+   to `CHECKS` in `tests/export/test_formats.py`, and to `LINES_ONLY` there if Parquet is refused.
+5. Name it in the description of `format` in `settings.py`. Run `python docs/export_page.py docs/export.md` and `python docs/commands_page.py docs/commands.md`, add the trainer to the
+   tables of README.md and docs/training.md, and a line to "Commands" in CHANGELOG.md. The tests of the room take a minute:
+   `.venv/bin/python -m pytest -n 0 tests/export tests/docs/test_export_page.py tests/docs/test_commands_page.py`.\
 """
 
 

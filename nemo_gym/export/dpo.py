@@ -8,6 +8,7 @@ of different runs to the same task.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -19,6 +20,9 @@ from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import Outcome
 from nemo_gym.json_objects import dump_json
+
+_ROUNDING = 1e-9
+"""The relative difference up to which rewards are equal, as in `Group.has_equal_rewards`."""
 
 
 class DpoOptions(TextOptions):
@@ -79,9 +83,10 @@ class Dpo(TextFormat[DpoOptions]):
 
     def rows(self, group: Group) -> Iterator[ExportRecord]:
         answers = self._with_first_prompt([PairCandidate(*each) for each in self.chats(group)])
-        pairs = self._pairs(answers)
-        self._report(answers, pairs, self._unpaired(group))
-        for chosen, rejected in pairs:
+        possible = [Pair(a, b) for a in answers for b in answers if self._fits(a, b)]
+        chosen_pairs = self._choose(possible)
+        self._report(answers, possible, chosen_pairs, self._unpaired(group))
+        for chosen, rejected in chosen_pairs:
             yield {
                 "prompt": chosen.chat.prompt,
                 "chosen": chosen.chat.completion,
@@ -107,8 +112,7 @@ class Dpo(TextFormat[DpoOptions]):
                 self.report.leave_out(answer.rollout, LeftOut.PROMPTS_DIFFER)
         return kept
 
-    def _pairs(self, answers: list[PairCandidate]) -> list[Pair]:
-        pairs = [Pair(a, b) for a in answers for b in answers if self._fits(a, b)]
+    def _choose(self, pairs: list[Pair]) -> list[Pair]:
         if self.options.pairs == "all":
             return pairs
         if self.options.pairs == "best_worst":
@@ -116,21 +120,37 @@ class Dpo(TextFormat[DpoOptions]):
         return _each_once(sorted(pairs, key=lambda pair: pair.length_difference))
 
     def _fits(self, chosen: PairCandidate, rejected: PairCandidate) -> bool:
-        difference = chosen.reward - rejected.reward
         is_complete = chosen.rollout.outcome is Outcome.COMPLETED
-        return (
-            (is_complete or self.options.choose_truncated)
-            and difference > 0
-            and difference >= self.options.margin
-        )
+        if not (is_complete or self.options.choose_truncated) or not _is_better(chosen, rejected):
+            return False
+        difference, margin = chosen.reward - rejected.reward, self.options.margin
+        return difference >= margin or math.isclose(difference, margin, rel_tol=_ROUNDING)
 
-    def _report(self, answers: list[PairCandidate], pairs: list[Pair], unpaired: LeftOut) -> None:
-        paired = {answer.rollout.name for pair in pairs for answer in pair}
-        for rollout, chat in answers:
+    def _report(
+        self, answers: list[PairCandidate], possible: list[Pair], pairs: list[Pair], unpaired: LeftOut
+    ) -> None:
+        paired, fitting = _names_in(pairs), _names_in(possible)
+        for answer in answers:
+            rollout, chat = answer
             if rollout.name in paired:
                 self.report.export(chat.losses)
+            elif rollout.name in fitting:
+                self.report.leave_out(rollout, LeftOut.OTHER_PAIR)
+            elif self.options.margin and any(
+                _is_better(*pair) for other in answers for pair in ((answer, other), (other, answer))
+            ):
+                self.report.leave_out(rollout, LeftOut.BELOW_MARGIN)
             else:
                 self.report.leave_out(rollout, unpaired)
+
+
+def _is_better(one: PairCandidate, other: PairCandidate) -> bool:
+    """Return whether a reward is higher than another by more than rounding."""
+    return one.reward > other.reward and not math.isclose(one.reward, other.reward, rel_tol=_ROUNDING)
+
+
+def _names_in(pairs: list[Pair]) -> set[str]:
+    return {answer.rollout.name for pair in pairs for answer in pair}
 
 
 def _each_once(pairs: list[Pair]) -> list[Pair]:

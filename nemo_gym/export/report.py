@@ -74,6 +74,14 @@ class LeftOut(_Explained):
         "no other input has a scored rollout of its task, with an equal task row, and none of its own run makes a "
         "pair: attempt each task several times",
     )
+    OTHER_PAIR = (
+        "other_pair",
+        "other rollouts of its task make the exported pairs: +options.pairs=all exports all",
+    )
+    BELOW_MARGIN = (
+        "below_margin",
+        "its reward differs by less than +options.margin from those of all other usable rollouts of its task",
+    )
     PROMPTS_DIFFER = "prompts_differ", "rollouts of the task start with different prompts"
     NO_BASELINE = "no_baseline", "the only scored rollout of its task, so there is no advantage"
     EQUAL_REWARDS = "equal_rewards", "all rollouts of the task have the same reward"
@@ -161,7 +169,7 @@ class Report:
     def export(self, losses: Iterable[Loss] = ()) -> None:
         """Count an exported rollout and its losses."""
         self.exported += 1
-        self.losses.update(set(losses))
+        self.losses.update(sorted(set(losses)))  # in one order, whatever the hash seed
 
     def suitable(
         self, rollouts: Iterable[_Rollout], make: Callable[[_Rollout], _Made]

@@ -43,6 +43,24 @@ def test_equal_rewards_make_no_pair(tmp_path: Path) -> None:
     assert report.left_out == {LeftOut.UNPAIRED: 2}
 
 
+def test_rollouts_outside_of_the_best_pair_are_not_called_unpaired(tmp_path: Path) -> None:
+    _, report = exported(tmp_path, "dpo", group(0.7, 0.5, 0.4))
+    assert report.left_out == {LeftOut.OTHER_PAIR: 1}
+
+
+def test_a_margin_that_no_other_rollout_reaches_is_named(tmp_path: Path) -> None:
+    _, report = exported(tmp_path, "dpo", group(0.7, 0.5), options={"margin": 0.3})
+    assert report.left_out == {LeftOut.BELOW_MARGIN: 2}
+
+
+@pytest.mark.parametrize(("rewards", "margin", "count"), [((0.7, 0.4), 0.3, 1), ((0.1 + 0.2, 0.3), 0, 0)])
+def test_rewards_are_compared_up_to_rounding(
+    rewards: tuple[float, float], margin: float, count: int, tmp_path: Path
+) -> None:
+    written, _ = exported(tmp_path, "dpo", group(*rewards), options={"margin": margin})
+    assert len(written) == count
+
+
 def test_a_failure_is_never_the_worse_answer(tmp_path: Path) -> None:
     rows = [*group(1, 0.5), failed(0, 2)]
     assert pairs(tmp_path, rows) == [("1", "0.5")]

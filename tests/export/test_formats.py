@@ -76,6 +76,16 @@ def token_data() -> list[dict[str, Any]]:
     return rows
 
 
+def test_the_help_names_every_format() -> None:
+    told = str(ExportSettings.model_fields["format"].description)
+    assert told.startswith(f"{', '.join(NAMES[:-1])} or {NAMES[-1]}:")
+
+
+def test_the_reader_of_every_format_is_checked() -> None:
+    own = {"grpo"}  # its records are the gym's own, and tests/export/test_grpo.py reads them
+    assert {format for format, _, _ in CHECKS.values()} == set(NAMES) - own
+
+
 @pytest.mark.parametrize("case", CHECKS)
 def test_every_row_passes_the_checks_of_its_reader(
     case: str, tmp_path: Path, token_data: list[dict[str, Any]]

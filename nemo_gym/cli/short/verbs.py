@@ -255,7 +255,7 @@ EVAL = {
         arguments="FILE...",
         translate=names_as("input"),
         flags=(
-            Flag("--format", "NAME", "sft, dpo, grpo and others."),
+            Flag("--format", "NAME", "sft, dpo, grpo and others: docs/export.md."),
             Flag("--rollouts", "FILE", "Scored rows.", key="input"),
             Flag("--output -o", "FILE", "File to write."),
             JSON,
