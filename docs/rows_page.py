@@ -49,17 +49,26 @@ its file and line.
 ## Add an end reason
 1. Add a member to `EndReason` in `nemo_gym/rows/verdict.py`, with a docstring. If the policy was not cut off, add it to
    `_COMPLETED`, so that its outcome is `completed`; every other reason is `truncated`.
-2. Return it from the agent: `Act(response, EndReason.NEW_REASON)`.
-3. Run `python docs/rows_page.py docs/rows.md` and the tests in `tests/rows`.
+2. Return it from the agent: `Act(response, EndReason.NEW_REASON)`. An agent on `Policy` ([agents](agents.md)) returns it
+   from its turn, and `trajectory.end(reason)` makes the `Act`.
+3. Run `python docs/rows_page.py docs/rows.md` and the tests in `tests/rows` and `tests/docs/test_rows_page.py`. Name a new
+   limit in `docs/failures.md` and `docs/agents.md`.
 
-The closing table, `gym eval failures`, metrics and the viewer count reasons by their text, and need no change. The
-reasons are {", ".join(f"`{reason}`" for reason in EndReason)}.
+The closing table and the manifest count reasons by their text; the viewer (filter `end:max_steps`), `health-check`,
+`nemo_gym.evaluate` and the prime-rl export show them. None needs a change, and neither does the version: a reader that
+does not know a reason goes by `_ng_outcome`. The reasons are {", ".join(f"`{reason}`" for reason in EndReason)}.
 
 ## Add a key
 1. Name it in `nemo_gym/rows/keys.py`, and describe it in `nemo_gym/rows/fields.py`.
-2. Write it in `nemo_gym/rows/compose.py`, and read it by a function in `verdict.py` or `parts.py`. No other room spells the
-   key; `tests/test_row_keys.py` sees to it.
-3. Run `python docs/rows_page.py docs/rows.md`. A new key raises the minor version in `nemo_gym/rows/version.py`.
+2. Write it in `nemo_gym/rows/compose.py`. A value from the agent is a field of `Act`, which `nemo_gym/episodes/driver.py`
+   passes on; `Act.notes` are for an agent's own members. A mark that only results have belongs to `RESULT_MARKS` there, so
+   that a task row cannot bring it along.
+3. Read it by a function in `verdict.py` or `parts.py`. A key needs a reader: name it in `read_by`. No other room spells the
+   key; `tests/test_row_keys.py` sees to it. Numbers of the gym become columns of the viewer only by a line in `entry_of`
+   (`nemo_gym/rollouts/output/row_index.py`).
+4. A new key raises the minor version in `nemo_gym/rows/version.py`. Run `python docs/rows_page.py docs/rows.md`, add the key
+   to a row of `tests/rows/test_fields.py`, which checks rows against the schema, and run
+   `.venv/bin/python -m pytest -n 0 tests/rows tests/test_row_keys.py tests/docs/test_rows_page.py tests/rollouts/run`.
 
 ## Members
 "always" is for rows of this gym. "since" is the row version that introduced the key, or {CONTRACT}, whose gyms have it too.\

@@ -27,7 +27,7 @@ from nemo_gym.failures import (
 )
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, is_odd, measure_form, parse_json
 from nemo_gym.rows.calls import with_sequence_settled
-from nemo_gym.rows.compose import compose_scored_row, mask, select_score, zero
+from nemo_gym.rows.compose import RESULT_MARKS, compose_scored_row, drop_marks, mask, select_score, zero
 from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
 from nemo_gym.rows.keys import PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
 from nemo_gym.rows.verdict import EndReason, is_reward, read_failure_class
@@ -212,7 +212,7 @@ def parse_row(body: bytes) -> TaskRow:
     if is_odd(body):
         _require_plain(row, body)
     task: TaskRow = row
-    return task
+    return task if RESULT_MARKS.isdisjoint(task) else drop_marks(task)
 
 
 def _require_plain(row: AnyRow, body: bytes) -> None:

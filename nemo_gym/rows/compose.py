@@ -59,6 +59,18 @@ STATED_FAILURE_KEYS = frozenset(
     }
 )
 """The keys of the gym that a verifier may set: those by which it reports a failure."""
+RESULT_MARKS = STATED_FAILURE_KEYS | {
+    OUTCOME_KEY,
+    END_REASON_KEY,
+    TIMING_KEY,
+    USAGE_KEY,
+    MASKED_KEY,
+    SCORED_BY_KEY,
+    REVERIFIED_KEY,
+    FAILURE_KEY,
+    FAILED_AT_KEY,
+}
+"""The keys of the gym that only results have. A task row that is posted to an agent cannot bring them along."""
 _RESULT_KEYS = frozenset(
     {
         RESPONSE_KEY,
@@ -226,6 +238,11 @@ def drop_result(row: AnyRow) -> TaskRow:
     return TaskRow(
         {key: row[key] for key in row if key not in _RESULT_KEYS and not key.startswith(RESERVED_PREFIX)}
     )
+
+
+def drop_marks(row: AnyRow) -> TaskRow:
+    """Return a task row without the marks of an earlier result."""
+    return TaskRow({key: row[key] for key in row if key not in RESULT_MARKS})
 
 
 def drop_reserved(row: AnyRow) -> TaskRow:

@@ -258,3 +258,10 @@ async def test_a_session_is_closed_although_the_attempt_is_cancelled_while_it_cl
     await asyncio.gather(attempt, return_exceptions=True)
     assert not gym.environment.closed
     await until(lambda: len(gym.environment.closed) == 1)
+
+
+async def test_a_posted_row_brings_no_marks_of_an_earlier_result() -> None:
+    marks = {"_ng_masked": True, "_ng_reverified": {"reward_before": 0}, "_ng_failure_class": "judge_failed"}
+    row = await exact_gym().run("agent", {**task_row(), **marks})
+    assert not marks.keys() & row.keys()
+    assert row["_ng_outcome"] == "completed"

@@ -10,11 +10,13 @@ from nemo_gym.failures import Boundary, Failure
 from nemo_gym.json_objects import dump_json
 from nemo_gym.rows import verdict
 from nemo_gym.rows.compose import (
+    RESULT_MARKS,
     STATED_FAILURE_KEYS,
     compose_failure_row,
     compose_reverified_row,
     compose_scored_row,
     compose_task_row,
+    drop_marks,
     drop_reserved,
     drop_result,
     fail_judge,
@@ -178,3 +180,8 @@ def test_long_integers_of_a_row_are_kept() -> None:
     )
     assert (row["n"], row["count"], row["_ng_note"]) == (1 << 70, 1 << 70, 10**30)
     assert b'"count":1180591620717411303424' in dump_json(row)
+
+
+def test_a_task_brings_no_marks_of_an_earlier_result() -> None:
+    marked = {**TASK, **dict.fromkeys(RESULT_MARKS, True), "_ng_task_index": 3}
+    assert drop_marks(marked) == {**TASK, "_ng_task_index": 3}

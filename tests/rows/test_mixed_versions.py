@@ -14,6 +14,7 @@ from nemo_gym.client._rollout import read_line
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.output.row_index import entry_of
+from nemo_gym.rows.version import ROW_VERSION
 from tests.rollouts.doubles import read_rows, write_dataset
 from tests.rollouts.run.test_collect import out, run
 from tests.rollouts.stored_runs import failure_row, scored_row, store
@@ -106,7 +107,7 @@ async def test_a_run_of_an_older_version_is_resumed(tmp_path: Path) -> None:
     summary = await run(tmp_path, existing=Existing.RESUME)
     rows = read_rows(out(tmp_path))
     assert rows[:2] == older[:2]
-    assert [row.get("_ng_row_version") for row in rows] == [None, None, "1.0", "1.0"]
+    assert [row.get("_ng_row_version") for row in rows] == [None, None, ROW_VERSION, ROW_VERSION]
     assert sorted(row["_ng_task_index"] for row in rows) == [0, 1, 2, 3]
     assert summary.missing == 0
 
@@ -115,7 +116,7 @@ async def test_a_run_of_a_newer_version_is_not_resumed(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 2)
     await run(tmp_path)
     whole = out(tmp_path).read_bytes()
-    out(tmp_path).write_bytes(whole.replace(b'"1.0"', b'"2.0"', 1))
+    out(tmp_path).write_bytes(whole.replace(ROW_VERSION.encode(), b"2.0", 1))
     with pytest.raises(ConfigError, match=r"out\.jsonl:1: the row has the version '2\.0'"):
         await run(tmp_path, existing=Existing.RESUME)
     assert len(out(tmp_path).read_bytes()) == len(whole)
