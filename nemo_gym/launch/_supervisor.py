@@ -263,7 +263,8 @@ class Supervisor:
         if self._is_stopping or server.is_leaving:
             server.become(ServerState.STOPPED, child.reason)
             return
-        record.died(ready_for_s=None if ready_since is None else time.monotonic() - ready_since)
+        ready_for_s = None if ready_since is None else time.monotonic() - ready_since
+        record.died(ready_for_s=ready_for_s, exit_code=code)
         server.become(ServerState.CRASHED, child.reason or describe_exit(code))
 
     async def _answers_in_time(self, server: SupervisedServer, child: Child) -> bool:
@@ -285,8 +286,11 @@ class Supervisor:
     def _give_up_if_hopeless(self, server: SupervisedServer, record: DeathRecord, log_start: int) -> None:
         if record.is_hopeless:
             cause = logs.explain_death(server.log_path, since=log_start)
+            ended = f"`{server.name}` died {record.deaths_at_start} times in a row before it answered."
+            if record.has_to_be_corrected:
+                ended = f"`{server.name}` cannot start."
             raise LaunchError(
-                f"{cause}\n`{server.name}` died {record.deaths_at_start} times in a row before it answered.",
+                f"{cause}\n{ended}",
                 code="died_at_start",
                 remedy=f"Its whole log: {server.log_path}",
                 peer=server.name,

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from nemo_gym.failures import TransportError
 from nemo_gym.launch.records import GymRecord, NodeRecord, RunRecord, ServerRecord
 from nemo_gym.transport import Call, call_once
+
+
+class ToolFigures(NamedTuple):
+    """The calls of one tool since the start of its server."""
+
+    calls: int
+    errors: int
+    """Calls answered with a status from 400: by the fault of the tool or of its arguments."""
+    cause: str | None = None
+    """Of the last error."""
+    place: str | None = None
+    """`file:line` of the author's code that raised it, if it is known."""
+
+    @classmethod
+    def read(cls, counts: Mapping[str, Any]) -> ToolFigures:
+        """Return the figures in the answer of a server."""
+        return cls(int(counts["calls"]), int(counts["errors"]), counts.get("cause"), counts.get("place"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +37,8 @@ class Figures:
     requests: int
     errors: int
     in_flight: int
+    tools: Mapping[str, ToolFigures] = field(default_factory=dict)
+    """By name, of a resources server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +59,8 @@ class Observation:
 
     def to_json(self) -> dict[str, Any]:
         facts = asdict(self)
+        if self.figures is not None:  # `asdict` keeps a named tuple, which JSON would write as a list
+            facts["figures"]["tools"] = {name: each._asdict() for name, each in self.figures.tools.items()}
         return {**facts.pop("server"), **facts, "state": self.state}
 
 
@@ -103,8 +124,9 @@ async def get_figures(url: str, token: str, *, ca: str | None = None, timeout_s:
         return None  # a custom server without the route
     try:
         counts = json.loads(answer.body)
-        return Figures(int(counts["requests"]), int(counts["errors"]), int(counts["in_flight"]))
-    except (ValueError, KeyError, TypeError):
+        tools = {name: ToolFigures.read(figures) for name, figures in counts.get("tools", {}).items()}
+        return Figures(int(counts["requests"]), int(counts["errors"]), int(counts["in_flight"]), tools)
+    except (AttributeError, ValueError, KeyError, TypeError):
         return None  # a custom route of the same path
 
 

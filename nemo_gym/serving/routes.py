@@ -93,6 +93,7 @@ class _DirectHandler:
             result = await self._endpoint(**arguments)
             response = result if isinstance(result, Response) else self._response_of(result, given, scope)
         except Exception as error:
+            scope["endpoint"] = self._endpoint  # FastAPI sets it for its own routes
             request = _ReadRequest(scope, receive, send, body)
             answered = await scope["app"].answer_error(request, error)
             if answered is None:

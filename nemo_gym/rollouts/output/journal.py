@@ -6,12 +6,12 @@ nothing written is deleted, only moved aside. Problems are found on opening, bef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -24,11 +24,19 @@ from nemo_gym.rollouts.output.finished import IsPlanned, identity_of_line, read_
 from nemo_gym.rollouts.output.manifest import Change, Manifest, refuse_changes
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rows.compose import fail_judgement
+from nemo_gym.rows.compose import fail_row
 from nemo_gym.rows.identity import FinishedRollouts
+from nemo_gym.rows.keys import TOOL_ERRORS_KEY
+from nemo_gym.rows.tool_errors import read_tool_errors
 
 INVALID_JUDGEMENT_KEY = "invalid_judge_response"
 """In a row: its reward is 0 because the judge's answer was not valid."""
+
+JUDGE_INVALID, TOOLS_FAILED = "judge_invalid", "tool_errors"
+"""The failure classes of rows that are attempted again."""
+_REASONS = {JUDGE_INVALID: "an invalid answer of a judge", TOOLS_FAILED: "failed tool calls"}
+IsFailing: TypeAlias = Callable[[bytes], bool]
+"""Returns whether the line of a row is to be attempted again."""
 
 
 class Existing(Enum):
@@ -86,11 +94,13 @@ def open_journal(
     existing: Existing = Existing.REFUSE,
     allow_identity_change: bool = False,
     retries_invalid_judgements: bool = False,
+    retries_tool_errors: bool = False,
 ) -> Journal:
     """Begin or resume the run in `files`. Raises `ConfigError` with a remedy if that is not allowed.
 
     `start` is recorded in the manifest: the time and settings of this start. Rows of rollouts that are not planned are
-    moved to a file of their own. With `retries_invalid_judgements`, rows that a judge could not score become failures.
+    moved to a file of their own. With `retries_invalid_judgements`, rows that a judge could not score become failures,
+    and with `retries_tool_errors` those in which a tool failed by the fault of its environment.
     """
     notes: list[str] = []
     refuse_existing(files, existing)
@@ -101,10 +111,10 @@ def open_journal(
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
-        if retries_invalid_judgements and (moved := fail_invalid_judgements(rows, files)):
-            notes.append(
-                f"{moved} rows of {files.rows.name} had an invalid answer of a judge: they are attempted again"
-            )
+        if retries_invalid_judgements:
+            notes += _fail_rows(rows, files, _has_invalid_judgement, JUDGE_INVALID)
+        if retries_tool_errors:
+            notes += _fail_rows(rows, files, _has_tool_errors, TOOLS_FAILED)
         finished, unplanned = read_finished(files.rows, is_planned)
         if unplanned:
             notes += _set_unplanned_aside(rows, files, is_planned)
@@ -192,22 +202,38 @@ def _set_unplanned_aside(file: AppendFile, files: RunFiles, is_planned: IsPlanne
 
 def fail_invalid_judgements(rows: AppendFile, files: RunFiles) -> int:
     """Move the rows with a true `invalid_judge_response` to the failures; return their number."""
+    return _move_failing(rows, files, _has_invalid_judgement, JUDGE_INVALID)
+
+
+def _fail_rows(rows: AppendFile, files: RunFiles, is_failing: IsFailing, failure_class: str) -> list[str]:
+    """Move failing rows to the failures; return a note if there were any."""
+    moved = _move_failing(rows, files, is_failing, failure_class)
+    why = _REASONS[failure_class]
+    return [f"{moved} rows of {files.rows.name} had {why}: they are attempted again"] if moved else []
+
+
+def _move_failing(rows: AppendFile, files: RunFiles, is_failing: IsFailing, failure_class: str) -> int:
+    """Move the rows whose lines are failing to the failures; return their number."""
     moved = 0
     with closing(append_to(files.failures)) as failures:
         for line in read_lines(files.rows):
-            if _has_invalid_judgement(line.content):
-                failures.append(orjson.dumps(fail_judgement(orjson.loads(line.content))))
+            if is_failing(line.content):
+                failures.append(orjson.dumps(fail_row(orjson.loads(line.content), failure_class)))
                 moved += 1
     if moved:
-        rows.replace(
-            line.content for line in read_lines(files.rows) if not _has_invalid_judgement(line.content)
-        )
+        rows.replace(line.content for line in read_lines(files.rows) if not is_failing(line.content))
     return moved
 
 
 def _has_invalid_judgement(line: bytes) -> bool:
     key = INVALID_JUDGEMENT_KEY
     return key.encode() in line and bool(orjson.loads(line).get(key))
+
+
+def _has_tool_errors(line: bytes) -> bool:
+    if TOOL_ERRORS_KEY.encode() not in line:
+        return False
+    return any(error.call.is_environments for error in read_tool_errors(orjson.loads(line)))
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:

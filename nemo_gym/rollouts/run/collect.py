@@ -130,6 +130,7 @@ def _open_files(
         existing=settings.existing,
         allow_identity_change=settings.allow_identity_change,
         retries_invalid_judgements=settings.retry_invalid_judge_responses,
+        retries_tool_errors=settings.retry_tool_errors,
     )
     if not settings.write_materialized_inputs:
         return journal, None
@@ -212,6 +213,7 @@ class RunExecution:
             resumed=self.journal.resumed,
             overall=summarize_overall(overall) if overall else None,
             failures=self.counters.failure_groups.ranked(),
+            failed_tool_calls=self.metrics.failed_tool_calls(),
             logs=self.gym.logs,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,

@@ -10,6 +10,7 @@ import pytest
 from nemo_gym.failures import Boundary, Failure, Outcome
 from nemo_gym.rollouts.run.answer import AgentAnswer, Failed, Scored, classify
 from nemo_gym.rows.identity import RolloutId, identity_at
+from nemo_gym.rows.version import ROW_VERSION
 from tests.rollouts.doubles import failure, planned, scored
 
 PLANNED = planned(7, 2)
@@ -105,7 +106,7 @@ def test_a_failure_row_says_what_failed_where_and_what_to_do() -> None:
     assert orjson.loads(result.to_line(PLANNED.again(), terminal=True)) == {
         "_ng_task_index": 7,
         "_ng_rollout_index": 2,
-        "_ng_row_version": "1.0",
+        "_ng_row_version": ROW_VERSION,
         "_ng_attempt_index": 1,
         "_ng_failure_class": "engine:context_overflow",
         "_ng_failure_terminal": True,

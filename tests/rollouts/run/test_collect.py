@@ -37,6 +37,7 @@ from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.version import ROW_VERSION
 from nemo_gym.transport import InMemoryTransport
 from tests.rollouts.doubles import (
     AGENT,
@@ -123,7 +124,7 @@ async def test_a_run_leaves_rows_inputs_metrics_and_a_manifest(tmp_path: Path) -
     assert rows[2] == {
         "_ng_task_index": 1,
         "_ng_rollout_index": 0,
-        "_ng_row_version": "1.0",
+        "_ng_row_version": ROW_VERSION,
         "_ng_attempt_index": 0,
         **task_row(1),
         "response": {"output": []},
