@@ -84,7 +84,7 @@ class DeathRecord:
 
     @property
     def is_hopeless(self) -> bool:
-        return self.has_to_be_corrected or self.deaths_at_start >= self.policy.deaths_at_start
+        return self.deaths_at_start >= self.policy.deaths_at_start
 
     @property
     def delay_s(self) -> float:

@@ -19,7 +19,7 @@ from nemo_gym.config.tls import ca_of
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._spawners import Child, NodePlace, ServerProcess, Spawner
 from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
-from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.errors import LaunchError, UnusableServerError
 from nemo_gym.launch.observation import answers
 
 log = logging.getLogger(__name__)
@@ -284,13 +284,17 @@ class Supervisor:
             ) from error
 
     def _give_up_if_hopeless(self, server: SupervisedServer, record: DeathRecord, log_start: int) -> None:
+        if record.has_to_be_corrected:
+            raise UnusableServerError(
+                f"{logs.explain_death(server.log_path, since=log_start)}\n`{server.name}` cannot start.",
+                code="unusable_server",
+                remedy=f"Correct it; its whole log: {server.log_path}",
+                peer=server.name,
+            )
         if record.is_hopeless:
             cause = logs.explain_death(server.log_path, since=log_start)
-            ended = f"`{server.name}` died {record.deaths_at_start} times in a row before it answered."
-            if record.has_to_be_corrected:
-                ended = f"`{server.name}` cannot start."
             raise LaunchError(
-                f"{cause}\n{ended}",
+                f"{cause}\n`{server.name}` died {record.deaths_at_start} times in a row before it answered.",
                 code="died_at_start",
                 remedy=f"Its whole log: {server.log_path}",
                 peer=server.name,

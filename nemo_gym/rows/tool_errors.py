@@ -119,7 +119,8 @@ class FailedCall:
         )
 
     def __str__(self) -> str:
-        return f"{self.cause} ({self.place})" if self.place else self.cause
+        cause = " ".join(self.cause.split()).removesuffix(":")
+        return f"{cause} ({self.place})" if self.place else cause
 
 
 class CountedError(NamedTuple):

@@ -6,12 +6,12 @@ nothing written is deleted, only moved aside. Problems are found on opening, bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 
@@ -35,8 +35,6 @@ INVALID_JUDGEMENT_KEY = "invalid_judge_response"
 JUDGE_INVALID, TOOLS_FAILED = "judge_invalid", "tool_errors"
 """The failure classes of rows that are attempted again."""
 _REASONS = {JUDGE_INVALID: "an invalid answer of a judge", TOOLS_FAILED: "failed tool calls"}
-IsFailing: TypeAlias = Callable[[bytes], bool]
-"""Returns whether the line of a row is to be attempted again."""
 
 
 class Existing(Enum):
@@ -93,14 +91,12 @@ def open_journal(
     is_planned: IsPlanned,
     existing: Existing = Existing.REFUSE,
     allow_identity_change: bool = False,
-    retries_invalid_judgements: bool = False,
-    retries_tool_errors: bool = False,
+    retried: Iterable[str] = (),
 ) -> Journal:
     """Begin or resume the run in `files`. Raises `ConfigError` with a remedy if that is not allowed.
 
     `start` is recorded in the manifest: the time and settings of this start. Rows of rollouts that are not planned are
-    moved to a file of their own. With `retries_invalid_judgements`, rows that a judge could not score become failures,
-    and with `retries_tool_errors` those in which a tool failed by the fault of its environment.
+    moved to a file of their own. `retried`: `JUDGE_INVALID`, `TOOLS_FAILED`; such rows become failures.
     """
     notes: list[str] = []
     refuse_existing(files, existing)
@@ -111,10 +107,8 @@ def open_journal(
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
-        if retries_invalid_judgements:
-            notes += _fail_rows(rows, files, _has_invalid_judgement, JUDGE_INVALID)
-        if retries_tool_errors:
-            notes += _fail_rows(rows, files, _has_tool_errors, TOOLS_FAILED)
+        for failure_class in retried:
+            notes += _fail_rows(rows, files, failure_class)
         finished, unplanned = read_finished(files.rows, is_planned)
         if unplanned:
             notes += _set_unplanned_aside(rows, files, is_planned)
@@ -200,21 +194,9 @@ def _set_unplanned_aside(file: AppendFile, files: RunFiles, is_planned: IsPlanne
     ]
 
 
-def fail_invalid_judgements(rows: AppendFile, files: RunFiles) -> int:
-    """Move the rows with a true `invalid_judge_response` to the failures; return their number."""
-    return _move_failing(rows, files, _has_invalid_judgement, JUDGE_INVALID)
-
-
-def _fail_rows(rows: AppendFile, files: RunFiles, is_failing: IsFailing, failure_class: str) -> list[str]:
-    """Move failing rows to the failures; return a note if there were any."""
-    moved = _move_failing(rows, files, is_failing, failure_class)
-    why = _REASONS[failure_class]
-    return [f"{moved} rows of {files.rows.name} had {why}: they are attempted again"] if moved else []
-
-
-def _move_failing(rows: AppendFile, files: RunFiles, is_failing: IsFailing, failure_class: str) -> int:
-    """Move the rows whose lines are failing to the failures; return their number."""
-    moved = 0
+def fail_rows(rows: AppendFile, files: RunFiles, failure_class: str) -> int:
+    """Move the rows that are to be attempted again to the failures; return their number."""
+    is_failing, moved = _IS_RETRIED[failure_class], 0
     with closing(append_to(files.failures)) as failures:
         for line in read_lines(files.rows):
             if is_failing(line.content):
@@ -223,6 +205,12 @@ def _move_failing(rows: AppendFile, files: RunFiles, is_failing: IsFailing, fail
     if moved:
         rows.replace(line.content for line in read_lines(files.rows) if not is_failing(line.content))
     return moved
+
+
+def _fail_rows(rows: AppendFile, files: RunFiles, failure_class: str) -> list[str]:
+    """Move the rows that are to be attempted again; return a note if there were any."""
+    moved, why = fail_rows(rows, files, failure_class), _REASONS[failure_class]
+    return [f"{moved} rows of {files.rows.name} had {why}: they are attempted again"] if moved else []
 
 
 def _has_invalid_judgement(line: bytes) -> bool:
@@ -234,6 +222,12 @@ def _has_tool_errors(line: bytes) -> bool:
     if TOOL_ERRORS_KEY.encode() not in line:
         return False
     return any(error.call.is_environments for error in read_tool_errors(orjson.loads(line)))
+
+
+_IS_RETRIED: Mapping[str, Callable[[bytes], bool]] = {
+    JUDGE_INVALID: _has_invalid_judgement,
+    TOOLS_FAILED: _has_tool_errors,
+}
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:

@@ -129,8 +129,7 @@ def _open_files(
         is_planned=inspection.membership(),
         existing=settings.existing,
         allow_identity_change=settings.allow_identity_change,
-        retries_invalid_judgements=settings.retry_invalid_judge_responses,
-        retries_tool_errors=settings.retry_tool_errors,
+        retried=settings.retried_classes(),
     )
     if not settings.write_materialized_inputs:
         return journal, None

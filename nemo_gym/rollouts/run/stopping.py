@@ -92,7 +92,7 @@ class StopRules:
             "systemic_failure",
             f"{streak.count} consecutive calls of `{streak.call.tool}` failed: {streak.call}",
             "Correct the environment, then resume with +resume_from_cache=true +retry_tool_errors=true "
-            "(gym: --resume --retry-tool-errors); +stop_after_identical_failures=0 never stops.",
+            "(gym: --resume +retry_tool_errors=true); +stop_after_identical_failures=0 never stops.",
         )
 
     def note_failure(self, failure: Failure) -> StopReason | None:

@@ -16,7 +16,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
+from nemo_gym.rollouts.output.journal import JUDGE_INVALID, Existing, Journal, open_journal
 from nemo_gym.rollouts.plan.compression import CODECS, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.identity import RolloutId
@@ -328,7 +328,7 @@ def test_rows_with_an_invalid_judgement_are_attempted_again_when_asked(tmp_path:
     kept = opened(tmp_path, **RESUME)
     assert len(kept.finished) == 3
     kept.close({"end": "complete"})
-    resumed = opened(tmp_path, retries_invalid_judgements=True, **RESUME)
+    resumed = opened(tmp_path, retried=[JUDGE_INVALID], **RESUME)
     assert identities(read_rows(resumed.files.rows)) == [(0, 0), (2, 0)]
     assert RolloutId(1, 0) not in resumed.finished
     assert any("attempted again" in note for note in resumed.notes)
