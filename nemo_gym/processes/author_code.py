@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from nemo_gym.names import SERVER_KINDS
@@ -22,15 +24,25 @@ def place_of(error: BaseException) -> str | None:
 
 def place_of_function(function: Callable[..., Any]) -> str | None:
     """Return `<kind>/<name>/<file>:<line>` of a function in a server's folder; None for another one."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
+    code = _code_of(function)
     file = _file_in_server(code.co_filename) if code is not None else None
-    return None if file is None else f"{file}:{code.co_firstlineno}"
+    return None if code is None or file is None else f"{file}:{code.co_firstlineno}"
 
 
-def location_of(function: Callable[..., Any]) -> tuple[str, int]:
-    """Return the file and the line of a function, as a user would write them."""
-    code = inspect.unwrap(function).__code__
+def location_of(function: Callable[..., Any]) -> tuple[str, int | None]:
+    """Return the file and the line of a function, as a user would write them; the line is None if it is not known."""
+    code = _code_of(function)
+    if code is None:
+        return type(function).__module__, None
     return str(_file_in_server(code.co_filename) or code.co_filename), code.co_firstlineno
+
+
+def _code_of(function: Callable[..., Any]) -> CodeType | None:
+    """Return the code that a call runs: of a function, or of what a decorator, a partial or an object calls."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    called = inspect.unwrap(function)
+    return getattr(called, "__code__", None) or getattr(type(called).__call__, "__code__", None)
 
 
 def _file_in_server(filename: str) -> Path | None:

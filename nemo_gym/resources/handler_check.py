@@ -33,10 +33,10 @@ def refuse_unusable_handlers(app: FastAPI) -> None:
     for route in routes:
         if ignored := _ignored_parameters(route):
             log.warning(
-                "POST %s gets no arguments: FastAPI reads %s from the query of the URL (%s:%s)",
+                "POST %s gets no arguments: FastAPI reads %s from the query of the URL (%s)",
                 route.path,
                 ", ".join(ignored),
-                *location_of(route.endpoint),
+                Location(*location_of(route.endpoint)),
             )
 
 
@@ -50,7 +50,7 @@ def describe_posted(server: object, app: FastAPI) -> dict[str, Any]:
     return {
         "paths": sorted({route.path for route in routes if route.include_in_schema}),
         "methods": {
-            name: "{}:{}".format(*location_of(function))
+            name: str(Location(*location_of(function)))
             for name, function in _authors_methods(type(server))
             if name not in routed
         },
