@@ -151,7 +151,7 @@ def _lone_scalar(route: APIRoute) -> str | None:
 def _read_signature(endpoint: Callable[..., Any]) -> inspect.Signature:
     try:
         return inspect.signature(endpoint, eval_str=True)
-    except (NameError, SyntaxError):  # a name of the type checker only
+    except (AttributeError, NameError, SyntaxError, TypeError):  # a name of the type checker only
         return inspect.signature(endpoint)
 
 

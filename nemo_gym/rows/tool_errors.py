@@ -71,7 +71,7 @@ _BY_MODEL = frozenset(
         ToolErrorKind.REJECTED,
     }
 )
-_KINDS = frozenset(ToolErrorKind)
+_KINDS = tuple(ToolErrorKind)
 
 
 @dataclass(frozen=True, slots=True)

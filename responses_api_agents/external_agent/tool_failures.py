@@ -47,13 +47,11 @@ class ToolFailures:
         fault = self._declared.find_fault(tool, arguments) if self._declared is not None else None
         if fault is not None:
             return fault
-        meta = member(result, "_meta") or {}
-        status = meta.get(STATUS_META)
+        status, place = (member(result, "_meta", name) for name in (STATUS_META, PLACE_META))
         if not isinstance(status, int):  # the endpoint answered for itself: it has no such tool
             kind = ToolErrorKind.UNKNOWN_TOOL if self._declared is None else ToolErrorKind.NO_ROUTE
             return FailedCall(tool, kind, text)
-        place = {PLACE_HEADER: meta[PLACE_META]} if PLACE_META in meta else {}
-        failed = classify_answer(tool, status, text, place)
+        failed = classify_answer(tool, status, text, {} if place is None else {PLACE_HEADER: str(place)})
         if (
             failed.kind is ToolErrorKind.MISMATCH and self._declared is None
         ):  # the handler's schema is the declared one
