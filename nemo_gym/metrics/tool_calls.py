@@ -34,16 +34,16 @@ class FailedCalls(NamedTuple):
 
     call: FailedCall
     """The first of them."""
-    count: int
+    failed: int
     calls: int
     """All calls of the tool."""
 
     def __str__(self) -> str:
         noun = "call" if self.calls == 1 else "calls"
-        return f"{self.count:,} of {self.calls:,} {noun} of `{self.call.tool}` failed: {self.call}"
+        return f"{self.failed:,} of {self.calls:,} {noun} of `{self.call.tool}` failed: {self.call}"
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.call.to_json(), "count": self.count, "calls": self.calls}
+        return {**self.call.to_json(), "count": self.failed, "calls": self.calls}
 
 
 class ToolTally:
@@ -73,7 +73,7 @@ class ToolTally:
             for key, call in self._first.items()
             if call.is_environments
         ]
-        return sorted(failed, key=lambda each: (-each.count, each.call.tool))
+        return sorted(failed, key=lambda each: (-each.failed, each.call.tool))
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics; empty without a failed call."""
@@ -95,7 +95,7 @@ class ToolTally:
     def _add_error(self, error: CountedError) -> None:
         key = error.call.cause_key
         self._first.setdefault(key, error.call)
-        self._counts[key] += error.count
+        self._counts[key] += error.times
 
     def _calls(self, tool: str) -> int:
         """Return the calls of a tool. The transcript of an external agent may lack outputs of failed ones."""

@@ -128,7 +128,7 @@ class CountedError(NamedTuple):
 
     call: FailedCall
     """The first of them."""
-    count: int
+    times: int
 
 
 def read_tool_errors(row: AnyRow) -> list[CountedError]:

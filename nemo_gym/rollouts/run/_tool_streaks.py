@@ -64,6 +64,6 @@ class ToolStreaks:
         streak = self._streaks.get(call.tool)
         if streak is None or streak.call.cause_key != call.cause_key:
             streak = self._streaks[call.tool] = Streak(call)
-        streak.count += error.count
+        streak.count += error.times
         streak.rollouts += 1
         return streak.count >= self._longest and streak.rollouts > 1

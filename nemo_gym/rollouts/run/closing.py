@@ -140,7 +140,7 @@ def _losses(summary: CollectSummary) -> Iterator[str]:
     calls = summary.failed_tool_calls
     yield from map(str, calls[:_SHOWN_CALLS])
     if hidden := calls[_SHOWN_CALLS:]:
-        yield f"… and {sum(each.count for each in hidden):,} tool calls by {len(hidden)} other causes"
+        yield f"… and {sum(each.failed for each in hidden):,} tool calls by {len(hidden)} other causes"
     if counters.failed:
         yield f"{_counted(counters.failed, 'rollout', 'rollouts')} failed:"
         logs = _shown_folder(summary.logs)
