@@ -59,8 +59,9 @@ class Observation:
 
     def to_json(self) -> dict[str, Any]:
         facts = asdict(self)
-        if self.figures is not None:  # `asdict` keeps a named tuple, which JSON would write as a list
-            facts["figures"]["tools"] = {name: each._asdict() for name, each in self.figures.tools.items()}
+        if self.figures is not None:
+            tools = {name: each._asdict() for name, each in facts["figures"].pop("tools").items()}
+            facts["figures"] |= {"tools": tools} if tools else {}
         return {**facts.pop("server"), **facts, "state": self.state}
 
 

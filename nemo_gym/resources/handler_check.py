@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 
 from nemo_gym.config.problems import ConfigErrors, Location, Problem
 from nemo_gym.processes.author_code import location_of
-from nemo_gym.resources.mcp_tools import post_routes
+from nemo_gym.resources.mcp_tools import is_tool_path, post_routes
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +25,18 @@ _SCALARS = (str, bytes, int, float, bool)
 
 
 def refuse_unusable_handlers(app: FastAPI) -> None:
-    """Raise `ConfigErrors` for handlers of `POST` routes that refuse every call; warn of those without arguments."""
+    """Raise `ConfigErrors` for handlers of tools that refuse every call; warn of those without arguments.
+
+    Of the gym's own routes it only warns: not every agent calls all of them, and one that is refused fails a rollout.
+    """
     routes = [route for route in post_routes(app) if route.include_in_schema]
-    problems = [problem for route in routes for problem in _problems_in(route)]
+    problems = []
+    for route in routes:
+        for problem in _problems_in(route):
+            if is_tool_path(route.path):
+                problems.append(problem)
+            else:
+                log.warning("%s", problem)
     if problems:
         raise ConfigErrors(problems)
     for route in routes:
