@@ -5,6 +5,7 @@ This module imports nothing of the gym, so a client that only reads rows loads n
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, TypeAlias, get_args
 
 ServerKind: TypeAlias = Literal[
@@ -64,6 +65,9 @@ MODEL_ROUTES: Final = CALL_ROUTES | {
 }
 """The routes of a model server that agents call, beside those of single models."""
 
+CANNOT_START: Final = 2
+"""The exit code of a server whose code or configuration has to be corrected before it can start."""
+
 HEALTH_ROUTES: Final = frozenset({"/health", "/healthz", "/livez", "/readyz"})
 """Routes by which load balancers and container platforms probe a server. They need no token and answer no data."""
 METRICS_ROUTE: Final = "/metrics"
@@ -73,6 +77,11 @@ MCP_METADATA_KEY: Final = "mcp"
 MCP_TOKEN_HEADER: Final = "X-NeMo-Gym-Session-Token"
 """The header that names the session of a request to an MCP endpoint."""
 
+MCP_TOOL_PREFIX: Final = re.compile(r"mcp__.+?__")
+"""The prefix `mcp__<server>__` that MCP clients put before the name of a tool."""
+PLACE_HEADER: Final = "x-ng-place"
+"""The header of an author's own error answer with the `file:line` that raised it."""
+
 TOKEN_HEADER: Final = "x-ng-token"
 """The header with the run's token, which control routes require if the run has one."""
 
@@ -80,6 +89,8 @@ RESERVED_PREFIX: Final = "_ng_"
 """The prefix of the keys of rows and of output items that the gym defines."""
 TOKEN_RECORD_KEY: Final = "_ng_tokens"
 """In an output item: the token record of the model call that ends with it."""
+OUTPUT_ERROR_KEY: Final = "_ng_tool_error"
+"""In an output item: the cause for which the call failed whose output it is."""
 STOP_SEQUENCE_KEY: Final = "_ng_stop_sequence"
 """In a response: the stop string that ended it, which the Responses API cannot express."""
 STEP_REQUEST_KEY: Final = "_ng_step_request_id"

@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.agents.tools import ToolClient
+from nemo_gym.agents.tools import FailedToolCall, ToolClient
 from nemo_gym.episodes.driver import Act, failure_of
 from nemo_gym.failures import AgentError, error_of
 from nemo_gym.responses.schemas import add_counts
+from nemo_gym.rows.compose import mark_failed_output, note_failed_call
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.tokens.records import without_tokens as without_tokens
 from nemo_gym.transport.server_client import ServerClient
@@ -30,6 +31,7 @@ class Trajectory:
         self.last_answer: dict[str, Any] = {}
         """The model's last Responses object; empty before its first answer."""
         self._usage: dict[str, Any] | None = None
+        self._notes: dict[str, Any] = {}
         self.steps = 0
         """The number of model calls so far."""
 
@@ -47,7 +49,14 @@ class Trajectory:
 
     def add_tool_output(self, call_id: str, output: str) -> None:
         item = {"type": "function_call_output", "call_id": call_id, "output": output}
-        self._add(item, item)
+        self._output.append(item)
+        self._encoded.append(orjson.Fragment(orjson.dumps(item)))
+
+    def add_failed_output(self, call_id: str, error: FailedToolCall) -> None:
+        """Add the output of a failed call. The row has its cause, which is not sent to the model."""
+        item = {"type": "function_call_output", "call_id": call_id, "output": error.output}
+        self._add(mark_failed_output(item, error.failed), item)
+        note_failed_call(self._notes, error.failed)
 
     def add_user_message(self, text: str, **marks: Any) -> None:
         """Add a user message. `marks` are extra fields for the trajectory, which are not sent to the model."""
@@ -63,7 +72,7 @@ class Trajectory:
         response = {**self.last_answer, "output": self._output, "usage": self._usage}
         if reason is EndReason.CONTEXT_OVERFLOW:
             response |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-        return Act(response, reason)
+        return Act(response, reason, None, self._notes)
 
 
 class Policy:
@@ -106,8 +115,12 @@ class Policy:
             if not calls:
                 return EndReason.FINAL_ANSWER
             for call in calls:  # sequentially, because tools may share the session's state
-                output = await tools.call(call["name"], call["arguments"])
-                self.trajectory.add_tool_output(call["call_id"], output)
+                try:
+                    output = await tools.call_or_raise(call["name"], call["arguments"])
+                except FailedToolCall as error:
+                    self.trajectory.add_failed_output(call["call_id"], error)
+                else:
+                    self.trajectory.add_tool_output(call["call_id"], output)
         return EndReason.MAX_STEPS
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, Keys
+
+if TYPE_CHECKING:
+    from nemo_gym.metrics import FailedCalls
 
 
 class FailuresKeys(Keys):
@@ -45,7 +49,24 @@ def show_failures(keys: FailuresKeys) -> int:
         (viewed,) = find_runs([rows])
         print("\n".join(failure_lines(groups, viewed.logs(), shown=None)))
         print(f"All attempts are in {run.files.failures}.")
+    for calls in _failed_tool_calls(run.files.rows):
+        print(
+            f"{calls.failed:,} tool calls of `{calls.call.tool}` failed in rows with a reward: {calls.call}"
+        )
     return ExitCode.COMPLETE
+
+
+def _failed_tool_calls(rows: Path) -> list[FailedCalls]:
+    """Return the tool calls in scored rows that failed by the fault of an environment, by tool and cause."""
+    from nemo_gym.metrics import ToolTally
+    from nemo_gym.rollouts.plan.dataset import read_lines
+    from nemo_gym.rows.tool_errors import may_have_tool_errors
+
+    tally = ToolTally()
+    for line in read_lines(rows) if rows.exists() else ():
+        if may_have_tool_errors(line.content):  # few rows have it, and only they are parsed
+            tally.add(json.loads(line.content))
+    return tally.ranked()
 
 
 main = COMMAND.entry_point(show_failures)

@@ -80,7 +80,8 @@ def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> No
     from rich.console import Console
 
     from nemo_gym.launch.observation import by_node
-    from nemo_gym.launch.table import node_table, server_table
+    from nemo_gym.launch.table import node_table, server_table, tool_lines
+    from nemo_gym.tables import folded
 
     console = Console(highlight=False, soft_wrap=True)
     for gym, observations in gyms:
@@ -92,6 +93,8 @@ def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> No
         width = console.width if sys.stdout.isatty() else None
         for line in [*node_table(by_node(gym, observations), width), *server_table(observations, width)]:
             console.print(line)
+        for text in tool_lines(observations):
+            console.print(folded(text, width), markup=False)
 
 
 main = COMMAND.entry_point(show_status)

@@ -36,6 +36,7 @@ from nemo_gym.episodes.environment_server import (
 from nemo_gym.failures import Boundary, ConfigError, GymError
 from nemo_gym.json_objects import dump_json
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsRequest
+from nemo_gym.names import OUTPUT_ERROR_KEY
 from nemo_gym.protocol.agent_sessions import AgentCloseSessionRequest, AgentSeedSessionRequest
 from nemo_gym.protocol.episodes import EpisodeId
 from nemo_gym.protocol.failure_kinds import FailureStage
@@ -56,9 +57,10 @@ from nemo_gym.protocol.tool_access import (
     MCPToolAccess,
     ToolAccess,
 )
-from nemo_gym.rows.compose import with_params
+from nemo_gym.rows.compose import note_failed_call, with_params
 from nemo_gym.rows.forms import AnyRow, ScoredRow
 from nemo_gym.rows.parts import read_response
+from nemo_gym.rows.tool_errors import read_failed_outputs
 from nemo_gym.rows.verdict import EndReason, describe_failure, read_failure_class
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.transport.rollout_context import current_rollout_id, maybe_rollout_id_from_run_body
@@ -177,6 +179,9 @@ class _Turn:
         response = orjson.loads(reply.body)
         observations = orjson.loads(closed.body).get("agent_observations") if closed and closed.ok else None
         notes = {OBSERVATIONS_KEY: observations} if observations else {}
+        if OUTPUT_ERROR_KEY.encode() in reply.body:
+            for failed in read_failed_outputs(response["output"]):
+                note_failed_call(notes, failed)
         return Act(response, EndReason.of_response(response), notes=notes)
 
     async def _ask(

@@ -22,12 +22,14 @@ from fastapi import FastAPI
 from nemo_gym.config import bootstrap
 from nemo_gym.config.current import set_global_config_dict
 from nemo_gym.config.tls import server_context
+from nemo_gym.failures import ConfigError
 from nemo_gym.head.server import HeadServer
 from nemo_gym.launch._implementation import load_server_class
 from nemo_gym.launch._spawners import Child, ServerProcess
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.plan import HEAD_SCRIPT
 from nemo_gym.launch.sockets import HeldSocket
+from nemo_gym.names import CANNOT_START
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.serving.listening import GymServer, web_config
@@ -145,7 +147,8 @@ class _InlineChild(Child):
         if error is not None:
             log.error("a server failed", exc_info=error)
         if not self.exited.done():
-            self.exited.set_result(0 if error is None else 1)
+            code = CANNOT_START if isinstance(error, ConfigError) else 1
+            self.exited.set_result(0 if error is None else code)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,8 @@ MAX_BYTES = 64 << 20
 KEPT_BYTES = 16 << 20
 """The size of that part."""
 _FOLDER_NAME = re.compile(r"\d{8}_\d{6}_(\d+)(_\d+)?")
+_OWN_ERROR = re.compile(r"\Anemo_gym\.[\w.]+: ")
+"""The class of an error of the gym, whose message says all."""
 _SAFE_NAME = re.compile(r"[^\w.-]+")
 
 
@@ -96,7 +98,8 @@ def root_cause(lines: list[str]) -> str | None:
         return None
     for number in range(start + 1, len(lines)):
         if lines[number] and not lines[number].startswith(" "):
-            return "\n".join(lines[number : number + TAIL_LINES]).rstrip()
+            raised = "\n".join(lines[number : number + TAIL_LINES]).rstrip()
+            return _OWN_ERROR.sub("", raised)
     return None
 
 

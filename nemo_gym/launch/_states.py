@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nemo_gym.names import CANNOT_START
+
 
 class ServerState(StrEnum):
     """The state of a server process. `STOPPED` and `FAILED` are terminal."""
@@ -67,9 +69,12 @@ class DeathRecord:
     """Deaths since the server was last steady."""
     deaths_at_start: int = 0
     """Consecutive deaths before the first answer."""
+    has_to_be_corrected: bool = False
+    """True if the last process could not start with its code and configuration, so that another cannot either."""
 
-    def died(self, *, ready_for_s: float | None) -> None:
+    def died(self, *, ready_for_s: float | None, exit_code: int | None = None) -> None:
         """Count a death; `ready_for_s` is how long the process was ready, None if it never was."""
+        self.has_to_be_corrected = ready_for_s is None and exit_code == CANNOT_START
         if ready_for_s is None:
             self.deaths_at_start += 1
             self.deaths += 1

@@ -19,7 +19,7 @@ from nemo_gym.config.tls import ca_of
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._spawners import Child, NodePlace, ServerProcess, Spawner
 from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
-from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.errors import LaunchError, UnusableServerError
 from nemo_gym.launch.observation import answers
 
 log = logging.getLogger(__name__)
@@ -267,7 +267,8 @@ class Supervisor:
         if self._is_stopping or server.is_leaving:
             server.become(ServerState.STOPPED, child.reason)
             return
-        record.died(ready_for_s=None if ready_since is None else time.monotonic() - ready_since)
+        ready_for_s = None if ready_since is None else time.monotonic() - ready_since
+        record.died(ready_for_s=ready_for_s, exit_code=code)
         server.become(ServerState.CRASHED, child.reason or describe_exit(code))
 
     async def _answers_in_time(self, server: SupervisedServer, child: Child) -> bool:
@@ -287,6 +288,13 @@ class Supervisor:
             ) from error
 
     def _give_up_if_hopeless(self, server: SupervisedServer, record: DeathRecord, log_start: int) -> None:
+        if record.has_to_be_corrected:
+            raise UnusableServerError(
+                f"{logs.explain_death(server.log_path, since=log_start)}\n`{server.name}` cannot start.",
+                code="unusable_server",
+                remedy=f"Correct it; its whole log: {server.log_path}",
+                peer=server.name,
+            )
         if record.is_hopeless:
             cause = logs.explain_death(server.log_path, since=log_start)
             raise LaunchError(

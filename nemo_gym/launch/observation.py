@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.failures import TransportError
@@ -17,6 +17,23 @@ from nemo_gym.transport import Call, call_once
 _DEFAULT_PORT_ANSWERS_S = 1.0
 
 
+class ToolFigures(NamedTuple):
+    """The calls of one tool since the start of its server."""
+
+    calls: int
+    errors: int
+    """Calls answered with a status from 400: by the fault of the tool or of its arguments."""
+    cause: str | None = None
+    """Of the last error."""
+    place: str | None = None
+    """`file:line` of the author's code that raised it, if it is known."""
+
+    @classmethod
+    def read(cls, counts: Mapping[str, Any]) -> ToolFigures:
+        """Return the figures in the answer of a server."""
+        return cls(int(counts["calls"]), int(counts["errors"]), counts.get("cause"), counts.get("place"))
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The counters of a server since its start."""
@@ -24,6 +41,8 @@ class Figures:
     requests: int
     errors: int
     in_flight: int
+    tools: Mapping[str, ToolFigures] = field(default_factory=dict)
+    """By name, of a resources server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +63,9 @@ class Observation:
 
     def to_json(self) -> dict[str, Any]:
         facts = asdict(self)
+        if self.figures is not None:
+            tools = {name: each._asdict() for name, each in facts["figures"].pop("tools").items()}
+            facts["figures"] |= {"tools": tools} if tools else {}
         return {**facts.pop("server"), **facts, "state": self.state}
 
 
@@ -121,8 +143,9 @@ async def get_figures(url: str, token: str, *, ca: str | None = None, timeout_s:
         return None  # a custom server without the route
     try:
         counts = json.loads(answer.body)
-        return Figures(int(counts["requests"]), int(counts["errors"]), int(counts["in_flight"]))
-    except (ValueError, KeyError, TypeError):
+        tools = {name: ToolFigures.read(figures) for name, figures in counts.get("tools", {}).items()}
+        return Figures(int(counts["requests"]), int(counts["errors"]), int(counts["in_flight"]), tools)
+    except (AttributeError, ValueError, KeyError, TypeError):
         return None  # a custom route of the same path
 
 

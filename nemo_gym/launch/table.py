@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -103,6 +103,22 @@ def node_table(nodes: Sequence[NodeObservation], width: int | None) -> list[Text
         for each in nodes
     ]
     return [*table_lines(_NODE_COLUMNS, rows, width), Text()] if rows else []
+
+
+def tool_lines(observations: Sequence[Observation]) -> Iterator[str]:
+    """Yield a line for each tool of a resources server; none if no call of any failed."""
+    found = [
+        (name_shown(each, observations), name, tool)
+        for each in observations
+        if each.figures is not None
+        for name, tool in each.figures.tools.items()
+    ]
+    if not any(tool.errors for _, _, tool in found):
+        return
+    for server, name, tool in found:
+        place = f" ({tool.place})" if tool.place else ""
+        last = f"; the last: {tool.cause}{place}" if tool.errors else ""
+        yield f"tool `{name}` of {server}: {tool.calls:,} calls, {tool.errors:,} errors{last}"
 
 
 def _row(each: Observation, observations: Sequence[Observation]) -> list[str | Text]:

@@ -5,6 +5,7 @@ dropped silently. Standard errors and intervals are clustered by task. Builds on
 
     estimators   pass@k, expected max@k, standard errors, confidence intervals
     records      the numbers, outcome and answer that metrics read from a row
+    tool_calls   failed tool calls by tool and cause
     hooks        `POST /aggregate_metrics` and the methods that environment authors override (needs pydantic)
 """
 
@@ -29,3 +30,5 @@ from nemo_gym.metrics.estimators import sample_standard_deviation as sample_stan
 from nemo_gym.metrics.records import RolloutRecord as RolloutRecord
 from nemo_gym.metrics.records import read_measurements as read_measurements
 from nemo_gym.metrics.records import read_record as read_record
+from nemo_gym.metrics.tool_calls import FailedCalls as FailedCalls
+from nemo_gym.metrics.tool_calls import ToolTally as ToolTally

@@ -17,7 +17,10 @@ from typing import NamedTuple, TypeVar
 from nemo_gym.failures import InputError
 from nemo_gym.metrics.records import RolloutRecord
 from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY
+from nemo_gym.rows.tool_errors import INVALID_TOOL_CALLS, TOOL_ERRORS
 
+_ZERO_IF_MISSING = frozenset({TOOL_ERRORS, INVALID_TOOL_CALLS})
+"""Numbers that only rows with a failed tool call have."""
 T = TypeVar("T", int, float)
 
 
@@ -108,8 +111,18 @@ class RecordTable:
         return Counter(failure for failure in self._failures if failure is not None)
 
     def values(self, name: str, places: range) -> list[float]:
-        """Return the numbers `name` of the records at `places`, without missing ones."""
+        """Return the numbers `name` of the records at `places`, without missing ones.
+
+        A scored record without failed tool calls has 0 of them.
+        """
         column = self._columns[name][places.start : places.stop]
+        if name in _ZERO_IF_MISSING:
+            scored = self._is_scored[places.start : places.stop]
+            return [
+                0.0 if math.isnan(value) else value
+                for value, counts in zip(column, scored, strict=True)
+                if counts
+            ]
         return [value for value in column if not math.isnan(value)]
 
     def places_with(self, name: str, places: range) -> list[int]:

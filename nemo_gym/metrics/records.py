@@ -20,8 +20,10 @@ from nemo_gym.rows.keys import (
     REWARD_KEY,
     ROLLOUT_INDEX_KEY,
     TASK_INDEX_KEY,
+    TOOL_ERRORS_KEY,
 )
 from nemo_gym.rows.parts import read_usage
+from nemo_gym.rows.tool_errors import count_failed_calls
 from nemo_gym.rows.verdict import is_reward, is_scored, read_failure_class, read_outcome
 
 _NUMBERS = (int, float)  # and booleans, which are integers
@@ -63,12 +65,14 @@ def read_record(row: AnyRow, *, answer_key: str | None = None) -> RolloutRecord:
 
 
 def read_measurements(row: AnyRow) -> dict[str, float]:
-    """Return the numbers of a row: usage, reward components and the row's own, which take precedence."""
+    """Return the numbers of a row: usage, reward components, failed tool calls, and the row's own, which win."""
     measurements = _read_numbers(read_usage(row))
     components = row.get(REWARD_COMPONENTS_KEY)
     if components is not None:
         for name, number in _read_numbers(components).items():
             measurements[f"{REWARD_COMPONENTS_KEY}/{name}"] = number
+    if TOOL_ERRORS_KEY in row:
+        measurements |= count_failed_calls(row)
     for name, number in _read_numbers(row).items():
         if not name.startswith(RESERVED_PREFIX):
             measurements[name] = number

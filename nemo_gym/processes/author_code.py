@@ -1,9 +1,14 @@
-"""The place in an author's code at which an exception was raised."""
+"""Places in an author's code: of an exception that was raised, and of a function."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 from nemo_gym.names import SERVER_KINDS
 
@@ -11,8 +16,36 @@ from nemo_gym.names import SERVER_KINDS
 def place_of(error: BaseException) -> str | None:
     """Return `<kind>/<name>/<file>:<line>` of the innermost frame in a server's folder; None if there is none."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        parts = Path(frame.filename).parts
-        starts = [place for place, part in enumerate(parts) if part in SERVER_KINDS]
-        if starts:
-            return f"{Path(*parts[starts[-1] :])}:{frame.lineno}"
+        file = _file_in_server(frame.filename)
+        if file is not None:
+            return f"{file}:{frame.lineno}"
     return None
+
+
+def place_of_function(function: Callable[..., Any]) -> str | None:
+    """Return `<kind>/<name>/<file>:<line>` of a function in a server's folder; None for another one."""
+    code = _code_of(function)
+    file = _file_in_server(code.co_filename) if code is not None else None
+    return None if code is None or file is None else f"{file}:{code.co_firstlineno}"
+
+
+def location_of(function: Callable[..., Any]) -> tuple[str, int | None]:
+    """Return the file and the line of a function, as a user would write them; the line is None if it is not known."""
+    code = _code_of(function)
+    if code is None:
+        return type(function).__module__, None
+    return str(_file_in_server(code.co_filename) or code.co_filename), code.co_firstlineno
+
+
+def _code_of(function: Callable[..., Any]) -> CodeType | None:
+    """Return the code that a call runs: of a function, or of what a decorator, a partial or an object calls."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    called = inspect.unwrap(function)
+    return getattr(called, "__code__", None) or getattr(type(called).__call__, "__code__", None)
+
+
+def _file_in_server(filename: str) -> Path | None:
+    parts = Path(filename).parts
+    starts = [place for place, part in enumerate(parts) if part in SERVER_KINDS]
+    return Path(*parts[starts[-1] :]) if starts else None

@@ -16,11 +16,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import dump_json, object_in, parse_json
-from nemo_gym.names import MCP_METADATA_KEY, MCP_TOKEN_HEADER, TOKEN_HEADER
-from nemo_gym.resources.mcp_tools import MCPTool, bare_tool_name, checked_tools, harvest_tools
+from nemo_gym.names import MCP_METADATA_KEY, MCP_TOKEN_HEADER, PLACE_HEADER, TOKEN_HEADER
+from nemo_gym.resources.mcp_tools import (
+    GYM_PATHS,
+    MCP_PATH,
+    MCPTool,
+    bare_tool_name,
+    checked_tools,
+    harvest_tools,
+)
 from nemo_gym.rows.compose import with_response
 from nemo_gym.rows.parts import read_response
-from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import parse_object
@@ -32,13 +38,13 @@ from nemo_gym.transport.request_body import WholeBody
 if TYPE_CHECKING:
     from nemo_gym.resources.server import SimpleResourcesServer
 
-MCP_PATH = "/mcp"
 PROTOCOL_VERSIONS = ("2025-06-18", "2025-03-26")
 """The versions of MCP that are answered, the newest first."""
+STATUS_META, PLACE_META = "nemo-gym/status", "nemo-gym/place"
+"""Members of `_meta` of a failed call: the status of the tool's route, and the author's `file:line` if it is known."""
 _METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
 _ALL = None
 _SESSION_TOKEN = MCP_TOKEN_HEADER.lower().encode()
-_GYM_PATHS = EXCLUSIVE_ROUTES | {"/step", MCP_PATH}
 
 
 class SessionClaims(NamedTuple):
@@ -63,7 +69,7 @@ def maybe_auto_expose(server: SimpleResourcesServer, app: FastAPI) -> dict[str, 
             code="mcp_app_unsupported",
             remedy="Make the app with super().setup_webserver(), or remove expose_tools_over_mcp.",
         )
-    tools, catchall = harvest_tools(app, taken=_GYM_PATHS)
+    tools, catchall = harvest_tools(app, taken=GYM_PATHS)
     exposure = _Exposure(server, app, checked_tools(name, server.mcp_tools(tools, catchall)))
     app.layers.append(exposure.around_sessions)
     app.post(MCP_PATH, include_in_schema=False)(exposure.answer)
@@ -207,7 +213,9 @@ def _renamed(body: bytes, server_name: str) -> bytes:
 def _result_of(reply: Reply) -> dict[str, Any]:
     text = reply.body.decode(errors="replace")
     if not reply.ok:
-        return _error_result(text)
+        place = reply.headers.get(PLACE_HEADER)
+        error = {STATUS_META: reply.status, **({} if place is None else {PLACE_META: place})}
+        return {**_error_result(text), "_meta": error}
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": False}
     is_object = object_in(reply.body) is not None
     return {**result, "structuredContent": parse_json(reply.body)} if is_object else result

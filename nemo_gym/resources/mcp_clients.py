@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _FOLDER = "{folder}"
 _LEAVE_OUT = "Name those to offer in `tools` of each server in mcp_servers."
+_CRASH = re.compile(r"(Error executing tool \S+(: |$))+")
+"""The answer of the Python SDK to an exception that a tool did not expect; its text stays at the server."""
 
 
 class McpServerOptions(BaseModel, extra="forbid"):
@@ -235,13 +238,15 @@ async def _tools_of(client: Client, options: McpServerOptions) -> list[MCPTool]:
 async def _result_of(client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
     import httpx2
     from mcp import MCPError
-    from mcp.types import CONNECTION_CLOSED
+    from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
     try:
         return await client.call_tool(name, arguments)
     except MCPError as error:
+        if error.code == REQUEST_TIMEOUT:
+            raise _crashed(f"{name} did not answer in time: {error.message}", retryable=True) from error
         if error.code != CONNECTION_CLOSED:
-            raise _failed(error.message) from error
+            raise _crashed(error.message) from error
         raise _lost(name, error.message) from error
     except (httpx2.HTTPError, OSError) as error:
         raise _lost(name, repr(error)) from error
@@ -252,12 +257,19 @@ def _text_of(result: CallToolResult, name: str) -> str:
     parts = [part.text if part.type == "text" else f"[{part.type}]" for part in result.content]
     text = "\n".join(parts)
     if result.is_error:
+        if _CRASH.fullmatch(text.strip()):
+            raise _crashed(text)
         raise _failed(text or f"{name} failed")
     return text
 
 
 def _failed(message: str) -> ToolError:
     return ToolError(message, code="tool_failed", status=422)
+
+
+def _crashed(message: str, *, retryable: bool = False) -> ToolError:
+    """Return the error for a server that failed itself: by its protocol, or by an exception in the tool's code."""
+    return ToolError(message, code="tool_crashed", retryable=retryable)
 
 
 def _lost(name: str, reason: str) -> VerifierError:

@@ -16,12 +16,16 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import MCP_TOOL_PREFIX
+from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
 from nemo_gym.transport.control import is_control_route
 
 ANY_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
+MCP_PATH = "/mcp"
+GYM_PATHS = EXCLUSIVE_ROUTES | {"/step", "/reverify_mode", MCP_PATH}
+"""The gym's own routes of a resources server, beside the control routes."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _PARAMETER = re.compile(r"\{[^}]+\}")
-_PREFIX = re.compile(r"mcp__.+?__")
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,11 @@ def harvest_tools(app: FastAPI, taken: Iterable[str]) -> tuple[list[MCPTool], Ca
     return tools, CatchAllRoute(open_ended[0].path) if len(open_ended) == 1 else None
 
 
+def is_tool_path(path: str) -> bool:
+    """Return whether a path is no route of the gym, so that it can be a tool's."""
+    return path not in GYM_PATHS and not is_control_route(path)
+
+
 def post_routes(app: FastAPI) -> list[APIRoute]:
     """Return the `POST` routes of an app, those of included routers with their prefixes.
 
@@ -109,7 +118,8 @@ def bare_tool_name(name: str, server_name: str | None = None) -> str:
     """
     if server_name is not None:
         return name.removeprefix(f"mcp__{server_name}__")
-    return _PREFIX.sub("", name, count=1) if _PREFIX.match(name) else name
+    prefix = MCP_TOOL_PREFIX.match(name)
+    return name[prefix.end() :] if prefix else name
 
 
 def _description(route: APIRoute) -> str:

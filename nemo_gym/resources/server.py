@@ -7,6 +7,7 @@ import inspect
 import logging
 from abc import abstractmethod
 from collections.abc import Coroutine, Iterable
+from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,11 +24,12 @@ from nemo_gym.processes.workers import MEMORY_LIMIT_BYTES, default_pool, request
 from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesCloseSessionResponse
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
 from nemo_gym.resources.answer_fault_rule import Control, score_faulty_answers, score_faulty_body
+from nemo_gym.resources.handler_check import describe_posted, refuse_unusable_handlers
 from nemo_gym.resources.judge_failsafe import judge_failsafe
 from nemo_gym.resources.mcp import maybe_auto_expose
 from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions
 from nemo_gym.resources.mcp_routes import McpToolRoutes, declared_tools
-from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, post_routes
+from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, is_tool_path
 from nemo_gym.resources.sessions import AuthorsClose, ResourcesSessions, parse_close, request_of
 from nemo_gym.rows.models import (
     BaseSeedSessionRequest,
@@ -113,13 +115,14 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     def finished_app(self) -> FastAPI:
         app = super().finished_app()
+        refuse_unusable_handlers(app)
         maybe_auto_expose(self, app)
         if self.config.mcp_servers:
             self._gym_mcp_clients = McpClients(self.config.name, self.config.mcp_servers)
             McpToolRoutes(self.config.name, app, self._gym_mcp_clients)
 
-        async def posted() -> dict[str, list[str]]:
-            return {"paths": sorted({route.path for route in post_routes(app) if route.include_in_schema})}
+        async def posted() -> dict[str, Any]:
+            return describe_posted(self, app)
 
         app.get(POSTED_ROUTE, include_in_schema=False)(posted)
         return app
@@ -204,6 +207,11 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
                     problem,
                 )
                 return
+
+    async def _answer_stats(self) -> dict[str, Any]:
+        paths = self.middleware.stats.paths
+        tools = {path[1:]: asdict(paths[path]) for path in sorted(paths) if is_tool_path(path)}
+        return {**await super()._answer_stats(), "tools": tools}
 
     async def release_session(self, session_id: str) -> None:
         """Release the session's resources. Called once per session, for every outcome."""

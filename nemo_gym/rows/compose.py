@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from nemo_gym.failures import JUDGE_FAILED, Failure, Outcome
-from nemo_gym.names import RESERVED_PREFIX
+from nemo_gym.names import OUTPUT_ERROR_KEY, RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow, TaskRow
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.keys import (
@@ -40,9 +40,11 @@ from nemo_gym.rows.keys import (
     TASK_INDEX_KEY,
     TERMINAL_KEY,
     TIMING_KEY,
+    TOOL_ERRORS_KEY,
     USAGE_KEY,
     VERSION_KEY,
 )
+from nemo_gym.rows.tool_errors import FailedCall
 from nemo_gym.rows.verdict import EndReason, read_outcome_of_policy
 from nemo_gym.rows.version import ROW_VERSION
 
@@ -67,10 +69,13 @@ RESULT_MARKS = STATED_FAILURE_KEYS | {
     MASKED_KEY,
     SCORED_BY_KEY,
     REVERIFIED_KEY,
+    TOOL_ERRORS_KEY,
     FAILURE_KEY,
     FAILED_AT_KEY,
 }
 """The keys of the gym that only results have. A task row that is posted to an agent cannot bring them along."""
+_MOST_CAUSES = 20
+"""The groups of failed tool calls in a row."""
 _RESULT_KEYS = frozenset(
     {
         RESPONSE_KEY,
@@ -255,10 +260,29 @@ def select_request(row: AnyRow) -> TaskRow:
     return TaskRow({key: row[key] for key in (PARAMS_KEY, AGENT_REF_KEY) if key in row})
 
 
-def fail_judgement(row: AnyRow) -> FailureRow:
-    """Return the failure row of a stored row whose judge gave no valid verdict."""
+def fail_row(row: AnyRow, failure_class: str) -> FailureRow:
+    """Return the failure row of a stored row whose reward does not count."""
     kept = {key: row[key] for key in row if key != REWARD_KEY}
-    return FailureRow(kept | {FAILURE_CLASS_KEY: "judge_invalid", OUTCOME_KEY: Outcome.FAILED})
+    return FailureRow(kept | {FAILURE_CLASS_KEY: failure_class, OUTCOME_KEY: Outcome.FAILED})
+
+
+def mark_failed_output(item: Mapping[str, Any], failed: FailedCall) -> dict[str, Any]:
+    """Return an output item with the mark that the call failed."""
+    return {**item, OUTPUT_ERROR_KEY: failed.to_json()}
+
+
+def note_failed_call(notes: MutableMapping[str, Any], failed: FailedCall) -> None:
+    """Count a failed tool call in an agent's members of a row. Rare causes beyond 20 are counted in the last group."""
+    groups: list[dict[str, Any]] = notes.setdefault(TOOL_ERRORS_KEY, [])
+    keys = [known.cause_key for group in groups if (known := FailedCall.from_json(group))]
+    if failed.cause_key in keys:
+        group = groups[keys.index(failed.cause_key)]
+    elif len(groups) < _MOST_CAUSES:
+        group = {**failed.to_json(), "count": 0}
+        groups.append(group)
+    else:
+        group = groups[-1]
+    group["count"] += 1
 
 
 def mask(score: Mapping[str, Any]) -> dict[str, Any]:

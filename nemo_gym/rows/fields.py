@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from nemo_gym.failures import Boundary, Outcome
 from nemo_gym.rows import keys
+from nemo_gym.rows.tool_errors import Culprit, ToolErrorKind
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.rows.version import ROW_VERSION
 
@@ -75,6 +76,22 @@ _FAILURE_OBJECT: JsonSchema = {
         "place": _TEXT,
     },
     "required": ["message", "type", "code", "retryable"],
+}
+_TOOL_ERRORS: JsonSchema = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {
+            "tool": _TEXT,
+            "by": {"enum": [culprit.value for culprit in Culprit]},
+            "kind": {"enum": [kind.value for kind in ToolErrorKind]},
+            "cause": _TEXT,
+            "place": _TEXT,
+            "count": {"type": "integer", "minimum": 1},
+        },
+        "required": ["tool", "by", "kind", "cause", "count"],
+    },
 }
 
 FIELDS: Final[tuple[RowField, ...]] = (
@@ -282,6 +299,7 @@ FIELDS: Final[tuple[RowField, ...]] = (
         "the collector",
         "comparisons of the two codes",
         _SCORED,
+        since="1.1",
     ),
     RowField(
         keys.REVERIFIED_KEY,
@@ -306,6 +324,15 @@ FIELDS: Final[tuple[RowField, ...]] = (
         "the verifier",
         "environment servers, the viewer",
         since=CONTRACT,
+    ),
+    RowField(
+        keys.TOOL_ERRORS_KEY,
+        _TOOL_ERRORS,
+        "the tool calls that failed, by tool and cause; `by` is whose fault it is, and `place` is `file:line`",
+        "agents",
+        "metrics, the closing table, the health check, the viewer",
+        _SCORED,
+        since="1.1",
     ),
     RowField(
         keys.FAILURE_CLASS_KEY,

@@ -33,6 +33,8 @@ ANSWER_FAULT_DETAIL_KEY: Final = "answer_fault_detail"
 FAILURE_KIND_KEY: Final = "failure_kind"
 FAILURE_REASON_KEY: Final = "failure_reason"
 
+TOOL_ERRORS_KEY: Final = "_ng_tool_errors"
+
 FAILURE_PREFIX: Final = "_ng_failure"
 FAILURE_KEY: Final = "_ng_failure"
 FAILURE_CLASS_KEY: Final = "_ng_failure_class"

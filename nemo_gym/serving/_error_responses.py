@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import MutableMapping
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request
@@ -20,12 +22,17 @@ from starlette.responses import Response
 
 from nemo_gym.failures import Boundary, Failure, GymError, InputError
 from nemo_gym.json_objects import object_in, replace_surrogates
-from nemo_gym.processes.author_code import place_of
+from nemo_gym.names import PLACE_HEADER
+from nemo_gym.processes.author_code import place_of, place_of_function
 from nemo_gym.serving.error_forms import MESSAGES_PATH, anthropic_error
 from nemo_gym.serving.json_response import JsonResponse
+from nemo_gym.serving.path_counters import keep_cause
+from nemo_gym.transport.control import is_control_route
 
 log = logging.getLogger(__name__)
 
+_PLACED_AT_HANDLER = frozenset({"invalid_request", "unhandled_exception"})
+"""Codes of failures that have no line of their own: refused arguments, and a result that is no JSON."""
 _BODY_NOT_READ = "There was an error parsing the body"
 """The detail of FastAPI's own error for a body that it cannot read."""
 
@@ -37,14 +44,25 @@ def set_error_form(app: FastAPI) -> None:
     app.exception_handlers[RequestValidationError] = _answer_validation_error
 
 
-def error_response(error: Exception, server: str, boundary: Boundary, path: str = "") -> JsonResponse:
-    """Build the response of `server` to a request of `path` whose handler raised `error`."""
+def error_response(
+    error: Exception, server: str, boundary: Boundary, scope: MutableMapping[str, Any]
+) -> JsonResponse:
+    """Build the response of `server` to a request with `scope` whose handler raised `error`."""
     failure = error.failure if isinstance(error, GymError) else _failure_of(error, server, boundary)
     # The message may quote an answer, and JSON cannot hold a lone surrogate.
     failure = replace(failure, message=replace_surrogates(failure.message), peer=failure.peer or server)
-    is_message = boundary is Boundary.ENGINE and path.startswith(MESSAGES_PATH)
+    if failure.place is None and failure.code in _PLACED_AT_HANDLER:
+        failure = replace(failure, place=_place_of_handler(scope))
+    keep_cause(scope, failure.message, failure.place)
+    is_message = boundary is Boundary.ENGINE and scope["path"].startswith(MESSAGES_PATH)
     body = anthropic_error(failure) if is_message else failure.to_wire()
     return JsonResponse(orjson.dumps(body), failure.http_status, _retry_headers(failure))
+
+
+def _place_of_handler(scope: MutableMapping[str, Any]) -> str | None:
+    """Return the place of the author's handler of a tool, for errors that no line of it raised."""
+    handler = scope.get("endpoint")
+    return None if handler is None or is_control_route(scope["path"]) else place_of_function(handler)
 
 
 def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:
@@ -70,8 +88,13 @@ async def _answer_http_exception(request: Request, error: Exception) -> Response
     assert isinstance(error, HTTPException)
     failure = _framework_failure(request, error)
     if failure is None:
-        return await http_exception_handler(request, error)
-    response = error_response(failure, request.app.title, Boundary.INPUT)
+        response = await http_exception_handler(request, error)
+        place = place_of(error)
+        keep_cause(request.scope, f"HTTP {error.status_code}: {error.detail}", place)
+        if place is not None:
+            response.headers[PLACE_HEADER] = place
+        return response
+    response = error_response(failure, request.app.title, Boundary.INPUT, request.scope)
     response.headers.update(error.headers or {})
     return response
 
@@ -102,7 +125,7 @@ async def _answer_validation_error(request: Request, error: Exception) -> Respon
     assert isinstance(error, RequestValidationError)
     problems = [f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors()[:20]]
     failure = InputError("the request is not valid: " + "; ".join(problems), code="invalid_request")
-    return error_response(failure, request.app.title, Boundary.INPUT)
+    return error_response(failure, request.app.title, Boundary.INPUT, request.scope)
 
 
 def _retry_headers(failure: Failure) -> dict[str, str]:

@@ -8,6 +8,7 @@ import secrets
 import signal
 import socket
 import sys
+import traceback
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -24,11 +25,13 @@ from starlette.types import ASGIApp
 from nemo_gym.config import bootstrap
 from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.config.problems import ConfigErrors, Location, Problem
 from nemo_gym.config.tls import server_context, uses_tls
 from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig, Placement
-from nemo_gym.failures import Boundary
+from nemo_gym.failures import Boundary, ConfigError
 from nemo_gym.names import (
     ALLOWED_HOSTS,
+    CANNOT_START,
     DEFAULT_MAX_BODY_MIB,
     DIRECTORY_KEY,
     HEALTH_ROUTES,
@@ -37,6 +40,7 @@ from nemo_gym.names import (
     OPEN_NETWORK,
     SESSIONS_ROUTE,
 )
+from nemo_gym.processes.author_code import location_of
 from nemo_gym.processes.loop_monitor import LoopMonitor
 from nemo_gym.serving._busy_sessions import BusySessions
 from nemo_gym.serving._error_responses import set_error_form
@@ -191,7 +195,19 @@ class SimpleServer(BaseServer):
 
     def finished_app(self) -> FastAPI:
         """Return the app of `setup_webserver`, with additions that depend on all of its routes."""
-        return self.setup_webserver()
+        app = self.setup_webserver()
+        if app is None:  # an author may return another kind of app
+            file, line = location_of(type(self).setup_webserver)
+            raise ConfigErrors(
+                [
+                    Problem(
+                        Location(file, line),
+                        f"`setup_webserver` of {type(self).__name__} returned None and no app.",
+                        "End it with `return app`.",
+                    )
+                ]
+            )
+        return app
 
     def setup_session_middleware(self, app: FastAPI) -> None:
         """Add sessions to a FastAPI app of the author; the app of `super().setup_webserver()` has them."""
@@ -262,8 +278,12 @@ class SimpleServer(BaseServer):
         output = logging.StreamHandler()
         output.setFormatter(LogFormatter())
         logging.basicConfig(level=logging.INFO, handlers=[output])
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(lambda client: cls(config=config, server_client=client), given))
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(_serve(lambda client: cls(config=config, server_client=client), given))
+        except ConfigError:
+            traceback.print_exc()
+            sys.exit(CANNOT_START)
 
     @classmethod
     def standalone(cls, **config: Any) -> SimpleServer:

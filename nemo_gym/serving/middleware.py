@@ -29,6 +29,7 @@ from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeade
 from nemo_gym.serving.browser_requests import BrowserCheck, has_body
 from nemo_gym.serving.disconnects import DisconnectWatch
 from nemo_gym.serving.own_routes import is_about_server
+from nemo_gym.serving.path_counters import PathCounters
 from nemo_gym.serving.prometheus import LatencyHistogram
 from nemo_gym.serving.request_bodies import BodyReader
 from nemo_gym.serving.sessions import SESSION_ID_KEY
@@ -51,9 +52,13 @@ class RequestStats:
 
     requests: int = 0
     errors: int = 0
-    in_flight: int = 0
     cancelled: int = 0
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
+    paths: PathCounters = field(default_factory=PathCounters)
+
+    @property
+    def in_flight(self) -> int:
+        return self.requests - sum(self.latency.counts)
 
 
 @dataclass(slots=True)
@@ -148,7 +153,6 @@ class RequestMiddleware:
         stats = RequestStats() if is_about_server(scope) else self.stats
         began = monotonic()
         stats.requests += 1
-        stats.in_flight += 1
         outer = current_context.get()
         try:
             if isinstance(admitted, Exception):
@@ -171,10 +175,12 @@ class RequestMiddleware:
             await self._send_error(error, scope, receive, responder)
         finally:
             current_context.set(outer)
-            stats.in_flight -= 1
             stats.latency.add(monotonic() - began)
+            figures = stats.paths[path]
+            figures.calls += 1
             if responder.status >= 400:
                 stats.errors += 1
+                figures.note_error(responder.status, scope)
 
     def _admit(self, scope: Scope, headers: Headers, responder: _Responder) -> RequestContext:
         """Return the context of a request. Raises for requests of foreign pages, and as `SessionAccess.admit`."""
@@ -211,7 +217,7 @@ class RequestMiddleware:
         if responder.status:
             log.error("`%s` %s failed after its response began", server, scope["path"], exc_info=error)
             return
-        await error_response(error, server, self.boundary, scope["path"])(scope, receive, responder)
+        await error_response(error, server, self.boundary, scope)(scope, receive, responder)
 
 
 class _Responder:

@@ -97,6 +97,7 @@ class _DirectHandler:
             else:
                 response = build_response(dump_body(result, left_out_fields(scope)), given, self._status)
         except Exception as error:
+            scope["endpoint"] = self._endpoint  # FastAPI sets it for its own routes
             request = _ReadRequest(scope, receive, send, body)
             answered = await scope["app"].answer_error(request, error)
             if answered is None:

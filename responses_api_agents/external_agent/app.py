@@ -46,6 +46,7 @@ from responses_api_agents.external_agent.container import (
 from responses_api_agents.external_agent.folder import TakenFiles, take_files
 from responses_api_agents.external_agent.gateway import MCP_PATH, AttemptGateway, GatewayTargets
 from responses_api_agents.external_agent.record import AttemptRecord
+from responses_api_agents.external_agent.tool_failures import ToolFailures
 
 USUAL_ENVIRONMENT = {
     "ANTHROPIC_API_KEY": "{key}",
@@ -199,7 +200,8 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         endpoint = _opening_of(episode).get(MCP_METADATA_KEY) or {}
         token = next(iter((endpoint.get("headers") or {}).values()), None)
         targets = GatewayTargets(key, config.model_server.name, path, self.resources_server_name, token)
-        return AttemptGateway(self.server_client, targets)
+        tools = ToolFailures(episode.params.get("tools"))
+        return AttemptGateway(self.server_client, targets, tools)
 
     async def _run(self, episode: Episode, places: AttemptPlaces, gateway: AttemptGateway) -> AgentExit:
         forwards = await self._sandbox.forwards()
@@ -251,7 +253,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         response = trace or _empty_response(self.config.model)
         if self.config.final_message == "stdout" or not response["output"]:
             response["output"].append(_message(exit_.stdout))
-        return Act(response, reason, notes={"external_agent": notes})
+        return Act(response, reason, notes={"external_agent": notes, **gateway.tools.notes})
 
 
 def _opening_of(episode: Episode) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.names import CALL_ROUTES, MCP_TOKEN_HEADER, MODEL_ROUTES
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.server_client import ServerClient, ServerReply
+from responses_api_agents.external_agent.tool_failures import ToolFailures
 
 MCP_PATH = "/mcp"
 LONGEST_REQUEST_BYTES = 64 << 20
@@ -60,6 +61,7 @@ class AttemptGateway:
 
     client: ServerClient
     targets: GatewayTargets
+    tools: ToolFailures
     calls: int = 0
     """Generating calls that were passed on."""
     is_over_budget: bool = False
@@ -137,7 +139,9 @@ class AttemptGateway:
                 headers={**headers, MCP_TOKEN_HEADER: token},
             )
         except GymError as error:
+            self.tools.note_unanswered(body, error.failure)
             return _refusal(502, error.failure.code, str(error))
+        self.tools.note_answer(body, reply.body)
         return _passed_on(reply)
 
     async def _call_model(

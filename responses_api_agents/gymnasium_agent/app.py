@@ -67,8 +67,11 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
                 break
             step = await environment.step(answer)
             rewards.append(step.reward)
-            for call_id, output in environment.tool_outputs(step, answer):
-                trajectory.add_tool_output(call_id, output)
+            for call_id, output, error in environment.tool_outputs(step, answer):
+                if error is None:
+                    trajectory.add_tool_output(call_id, output)
+                else:
+                    trajectory.add_failed_output(call_id, error)
             if step.observation:
                 trajectory.add_user_message(step.observation)
             reason = self._end_reason(step, answer, trajectory.steps)

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
 from nemo_gym.agents.policy import calls_in, without_tokens
-from nemo_gym.agents.tools import tool_error
+from nemo_gym.agents.tools import FailedToolCall, tool_error
 from nemo_gym.episodes.driver import close_quietly, require_ok
 from nemo_gym.failures import VerifierError
 from nemo_gym.names import STEP_REQUEST_KEY
 from nemo_gym.resources.gymnasium import EnvResetResponse, EnvStepResponse
 from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_params
+from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 from nemo_gym.transport.server_client import ServerClient
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+class ToolOutput(NamedTuple):
+    """The output of a tool call."""
+
+    call_id: str
+    text: str
+    error: FailedToolCall | None = None
+    """The failure of a call that the environment ignored."""
 
 
 class StepEnvironment:
@@ -28,6 +39,7 @@ class StepEnvironment:
         self._client = client
         self._name = name
         self._row = dict(row)
+        self._tools = {tool.get("name") for tool in read_params(row).get("tools") or ()}
         self._offers: Mapping[str, Any] = {}
 
     async def reset(self) -> EnvResetResponse:
@@ -44,21 +56,35 @@ class StepEnvironment:
             "/step", {**self._row, **tag, "response": response}, EnvStepResponse, repeatable=repeatable
         )
 
-    def tool_outputs(self, step: EnvStepResponse, answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return call id and output of each tool call in the answer.
+    def tool_outputs(self, step: EnvStepResponse, answer: Mapping[str, Any]) -> list[ToolOutput]:
+        """Return the output of each tool call in the answer.
 
         A call that the environment ignored gets an error, because engines refuse a conversation with an open call.
         """
         open_calls = {call["call_id"]: call["name"] for call in calls_in(answer)}
         given = step.info.get("tool_outputs") or []
-        outputs = [(entry["call_id"], _text_of(entry["output"])) for entry in self._checked(given)]
-        for call_id, _ in outputs:
+        outputs = [ToolOutput(entry["call_id"], _text_of(entry["output"])) for entry in self._checked(given)]
+        for call_id, _, _ in outputs:
             if open_calls.pop(call_id, None) is None:
                 raise self._malformed(
                     "/step", f"`info.tool_outputs` has the call id {call_id!r}, which is not an open call"
                 )
-        ignored = ((call_id, tool_error(f"{name} had no effect")) for call_id, name in open_calls.items())
+        is_over = step.terminated or step.truncated
+        ignored = (self._ignored(call_id, name, is_over=is_over) for call_id, name in open_calls.items())
         return [*outputs, *ignored]
+
+    def _ignored(self, call_id: str, name: str, *, is_over: bool) -> ToolOutput:
+        """Return the error of a call without an output. After the end of the episode it is nobody's fault."""
+        told = f"{name} had no effect"
+        if is_over:
+            return ToolOutput(call_id, tool_error(told))
+        if name in self._tools:
+            failed = FailedCall(
+                name, ToolErrorKind.NO_EFFECT, f"POST /step of `{self._name}` gave no output for it"
+            )
+        else:
+            failed = FailedCall(name, ToolErrorKind.UNKNOWN_TOOL, f"the task declares no tool named {name!r}")
+        return ToolOutput(call_id, tool_error(told), FailedToolCall(failed, tool_error(told)))
 
     async def close(self) -> None:
         """Call `/close` if the environment supports it. The episode driver closes the session."""

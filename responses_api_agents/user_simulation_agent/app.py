@@ -53,7 +53,7 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
         user = self._user(episode)
         policy, tools = self._policy(episode.params)
         act = policy.trajectory.end(await self._converse(user, policy, tools))
-        act.notes = {"user_messages": user.messages, "user_usage": user.usage}
+        act.notes |= {"user_messages": user.messages, "user_usage": user.usage}
         return act
 
     async def _converse(self, user: SimulatedUser, policy: Policy, tools: ToolClient) -> EndReason:

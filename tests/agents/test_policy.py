@@ -8,7 +8,9 @@ import orjson
 import pytest
 
 from nemo_gym.agents.policy import Trajectory, add_usage, calls_in, input_items, read_answer, without_tokens
+from nemo_gym.agents.tools import FailedToolCall
 from nemo_gym.failures import AgentError
+from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 from nemo_gym.rows.verdict import EndReason
 from tests.serving.environments import call, text
 
@@ -97,3 +99,22 @@ def test_an_attempt_is_completed_by_its_own_end_and_truncated_by_a_limit(
 ) -> None:
     ended = {EndReason.FINAL_ANSWER, EndReason.TERMINATED, EndReason.USER_DONE}
     assert reason.outcome.value == ("completed" if reason in ended else "truncated")
+
+
+def test_a_failed_output_is_marked_and_counted_and_goes_back_as_text_only() -> None:
+    trajectory = Trajectory({"input": "hi"})
+    trajectory.add_answer(answer(call("f", "{}")))
+    failed = FailedCall("f", ToolErrorKind.RAISED, "ValueError: boom", "app.py:3")
+    trajectory.add_failed_output("call_1", FailedToolCall(failed, '{"error":"boom"}'))
+    item = {"type": "function_call_output", "call_id": "call_1", "output": '{"error":"boom"}'}
+    assert sent(trajectory)["input"][-1] == item
+    act = trajectory.end(EndReason.FINAL_ANSWER)
+    assert act.response["output"][-1] == {**item, "_ng_tool_error": failed.to_json()}
+    assert act.notes == {"_ng_tool_errors": [{**failed.to_json(), "count": 1}]}
+
+
+def test_an_attempt_without_a_failed_call_has_no_notes() -> None:
+    trajectory = Trajectory({"input": "hi"})
+    trajectory.add_answer(answer(call("f", "{}")))
+    trajectory.add_tool_output("call_1", "out")
+    assert trajectory.end(EndReason.FINAL_ANSWER).notes == {}

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.agents.tools import ToolClient, tool_error
+from nemo_gym.agents.tools import FailedToolCall, ToolClient, tool_error
 from nemo_gym.failures import GymError
 from nemo_gym.testing.in_process import InProcessGym
 from tests.serving.environments import TOOLS, CounterEnvironment, task_row
@@ -54,6 +54,39 @@ async def test_a_call_that_cannot_succeed_is_a_tool_error(name: str, arguments: 
     tools = await tools_of_an_open_session()
     assert told in await tools.call(name, arguments)
     assert await tools.call("add", '{"amount": 1}') == '{"count":1}', "the earlier call had no effect"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind"),
+    [
+        ("subtract", "{}", "unknown_tool"),
+        ("add", "{", "invalid_json"),
+        ("add", "[]", "invalid_arguments"),
+        ("add", "", "invalid_arguments"),
+        ("refuse", "{}", "rejected"),
+        ("crash", "{}", "raised"),
+    ],
+)
+async def test_a_failed_call_is_told_apart_by_whose_fault_it_is(name: str, arguments: str, kind: str) -> None:
+    tools = await tools_of_an_open_session()
+    with pytest.raises(FailedToolCall) as caught:
+        await tools.call_or_raise(name, arguments)
+    assert (caught.value.failed.tool, caught.value.failed.kind) == (name, kind)
+    assert caught.value.output == await tools.call(name, arguments)
+
+
+async def test_a_handler_that_refuses_what_the_row_declares_disagrees_with_it() -> None:
+    tools = await tools_of_an_open_session([{"type": "function", "name": "add", "parameters": {}}])
+    with pytest.raises(FailedToolCall, match="amount: Field required") as caught:
+        await tools.call_or_raise("add", "{}")
+    assert caught.value.failed.kind == "mismatch"
+
+
+async def test_a_declared_tool_without_a_route_is_the_environments_fault() -> None:
+    tools = await tools_of_an_open_session([{"type": "function", "name": "forgotten"}])
+    with pytest.raises(FailedToolCall, match="has no route POST /forgotten") as caught:
+        await tools.call_or_raise("forgotten", "{}")
+    assert caught.value.failed.kind == "no_route"
 
 
 @pytest.mark.parametrize("reference", ["http://{address}/amount.json", "#/$defs/missing"])

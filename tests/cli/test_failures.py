@@ -12,6 +12,8 @@ from nemo_gym.cli import main
 from nemo_gym.cli.command import ExitCode
 from nemo_gym.cli.failures import COMMAND, show_failures
 from nemo_gym.rollouts.run.answer import Failed
+from nemo_gym.rows.compose import note_failed_call
+from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 from tests.rollouts.doubles import failure, planned
 
 
@@ -70,3 +72,19 @@ def test_a_run_without_failures_says_so(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_missing_run_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert COMMAND.run([f"+input_jsonl_fpath={tmp_path}/none.jsonl"], show_failures) == ExitCode.BAD_INPUT
     assert "there is no run at" in capsys.readouterr().err
+
+
+def test_tool_calls_that_failed_in_scored_rows_are_told_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = run_in(tmp_path)
+    (tmp_path / "out_failures.jsonl").unlink()
+    row = json.loads(rows.read_text())
+    note_failed_call(row, FailedCall("guess", ToolErrorKind.RAISED, "ValueError: boom", "app.py:48"))
+    note_failed_call(row, FailedCall("guess", ToolErrorKind.REJECTED, "HTTP 400: no"))
+    rows.write_text(json.dumps(row) + "\n")
+    assert COMMAND.run([f"+input_jsonl_fpath={rows}"], show_failures) == 0
+    assert capsys.readouterr().out == (
+        "no rollout failed without a row\n"
+        "1 tool calls of `guess` failed in rows with a reward: ValueError: boom (app.py:48)\n"
+    )

@@ -132,6 +132,18 @@ async def test_a_task_row_becomes_a_scored_row() -> None:
     gym.assert_all_is_closed_once()
 
 
+async def test_failed_tool_calls_are_in_the_row_of_an_environment_server() -> None:
+    crash = {"type": "function", "name": "crash", "parameters": {}}
+    params = task_row()["responses_create_params"]
+    row = {**task_row(), "responses_create_params": {**params, "tools": [crash]}}
+    gym = Gym([[call("crash", "{}")], [text("oh")]])
+    scored = await gym.run("legacy", row)
+    (error,) = scored["_ng_tool_errors"]
+    assert (error["tool"], error["by"], error["count"]) == ("crash", "environment", 1)
+    assert error["cause"] == "RuntimeError: a bug in the tool"
+    assert "_ng_tool_errors" not in await Gym(TURNS).run("legacy", task_row())
+
+
 async def test_an_environment_of_the_older_protocol_needs_no_change() -> None:
     gym = Gym(TURNS, environment=CounterEnvironment, agent=SimpleAgent)
     assert (await gym.run("legacy", task_row()))["reward"] == 2.0

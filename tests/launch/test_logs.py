@@ -81,3 +81,13 @@ def test_only_the_logs_of_old_gyms_are_removed(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [*names[2:], f"20250101_000000_{running}", "notes"]
     )
+
+
+def test_an_error_of_the_gym_is_told_without_its_class() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        "  File x",
+        "nemo_gym.config.problems.ConfigErrors: app.py:3: no model",
+    ]
+    assert logs.root_cause(lines) == "app.py:3: no model"
+    assert logs.root_cause([*lines[:2], "nemo.Error: x"]) == "nemo.Error: x"

@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 
 from nemo_gym.launch.observation import (
     Figures,
     Observation,
+    ToolFigures,
     answers,
     by_node,
     describe_running_gyms,
@@ -54,6 +56,24 @@ async def test_servers_with_figures_without_and_without_an_answer() -> None:
     assert [each.state for each in seen] == ["ready", "ready", "silent"]
     assert seen[0].memory_bytes is not None
     assert seen[0].memory_bytes > 1_000_000
+
+
+async def test_the_figures_of_tools_are_read_and_shown_as_json() -> None:
+    tool = {"calls": 24, "errors": 24, "cause": "ValueError: boom", "place": "app.py:48"}
+    body = orjson.dumps({"requests": 30, "errors": 24, "in_flight": 0, "tools": {"guess": tool}})
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as url:
+        figures = await get_figures(url, "token", timeout_s=5)
+    assert figures is not None
+    assert figures.tools == {"guess": ToolFigures(24, 24, "ValueError: boom", "app.py:48")}
+    shown = Observation(a_server("http://x"), True, figures, None).to_json()
+    assert shown["figures"]["tools"] == {"guess": tool}
+
+
+@pytest.mark.parametrize("tools", [b"[]", b'{"guess": 1}', b'{"guess": {"calls": "x", "errors": 0}}'])
+async def test_figures_of_tools_in_another_form_are_those_of_a_custom_route(tools: bytes) -> None:
+    body = b'{"requests": 1, "errors": 0, "in_flight": 0, "tools": ' + tools + b"}"
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as url:
+        assert await get_figures(url, "token", timeout_s=5) is None
 
 
 def test_the_servers_of_a_machine_are_summed() -> None:

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
+from nemo_gym.names import CANNOT_START
 
 
 def test_every_state_has_its_transitions_and_two_are_terminal() -> None:
@@ -34,6 +35,16 @@ def test_three_deaths_in_a_row_before_the_first_answer_are_hopeless() -> None:
     assert not record.is_hopeless
     record.died(ready_for_s=None)
     assert record.is_hopeless
+
+
+def test_one_death_is_enough_if_code_or_configuration_has_to_be_corrected() -> None:
+    record = DeathRecord(RestartPolicy())
+    record.died(ready_for_s=None, exit_code=CANNOT_START)
+    assert record.has_to_be_corrected
+    record.died(ready_for_s=None, exit_code=1)
+    assert not record.has_to_be_corrected
+    record.died(ready_for_s=3.0, exit_code=CANNOT_START)
+    assert not record.has_to_be_corrected
 
 
 def test_an_answer_resets_the_deaths_at_start() -> None:

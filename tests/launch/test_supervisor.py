@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from nemo_gym.failures import TransportError
+from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.launch import _logs, _supervisor
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import ServerEvent, describe_exit
-from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.errors import LaunchError, UnusableServerError
 from nemo_gym.launch.gym import launch
 from tests.launch.small_servers import (
     STUBBORN,
@@ -69,6 +69,18 @@ async def test_a_server_that_dies_at_its_start_fails_the_gym_with_the_root_cause
         assert "`broken` died 3 times in a row" in caught.value.failure.message
         assert str(gym.servers[1].log_path) in (caught.value.failure.remedy or "")
         assert gym.servers[1].state is ServerState.FAILED
+
+
+async def test_a_server_that_has_to_be_corrected_is_tried_once(bench: Workbench) -> None:
+    broken = bench.instance(
+        "broken", "import sys; print('app.py:3: write it so', file=sys.stderr); sys.exit(2)"
+    )
+    async with launch(config_of(broken, bench.instance("fine")), bench.options()) as gym:
+        with pytest.raises(UnusableServerError, match=r"app\.py:3: write it so") as caught:
+            await gym.wait_ready()
+        assert isinstance(caught.value, ConfigError)
+        assert "`broken` cannot start" in caught.value.failure.message
+        assert "restart" not in gym.servers[1].log_path.read_text()
 
 
 async def test_the_log_of_a_running_server_is_rotated(

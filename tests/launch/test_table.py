@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from nemo_gym.launch.gym import launch
-from nemo_gym.launch.observation import Figures, NodeObservation, Observation
+from nemo_gym.launch.observation import Figures, NodeObservation, Observation, ToolFigures
 from nemo_gym.launch.records import NodeRecord
-from nemo_gym.launch.table import draw_until_cancelled, node_table, server_table
+from nemo_gym.launch.table import draw_until_cancelled, node_table, server_table, tool_lines
 from tests.launch.observed import a_server
 from tests.launch.small_servers import Workbench, config_of
 from tests.screens import LONG_NAMES, WIDTHS, is_as_captured
@@ -41,6 +41,19 @@ def test_the_table_has_a_row_per_replica() -> None:
         "env #0 ready 1 1,234 2 3 30 MB 0 resources http://127.0.0.1:1",
         "env #1 silent 1 - - - - 1 resources http://127.0.0.1:1",
         "30 MB in all servers",
+    ]
+
+
+def test_tools_have_a_line_each_if_a_call_of_any_failed() -> None:
+    def lines(**tools: ToolFigures) -> list[str]:
+        return [
+            *tool_lines([Observation(a_server("http://127.0.0.1:1"), True, Figures(9, 2, 0, tools), None)])
+        ]
+
+    assert lines(guess=ToolFigures(24, 0)) == lines() == []
+    assert lines(guess=ToolFigures(1024, 24, "ValueError: boom", "app.py:48"), peek=ToolFigures(3, 0)) == [
+        "tool `guess` of env: 1,024 calls, 24 errors; the last: ValueError: boom (app.py:48)",
+        "tool `peek` of env: 3 calls, 0 errors",
     ]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from nemo_gym.processes.author_code import place_of
+from nemo_gym.processes.author_code import location_of, place_of, place_of_function
 
 APP = """\
 import json
@@ -42,3 +43,34 @@ def test_other_code_is_no_place(tmp_path: Path) -> None:
         app.verify("{nope")
     assert place_of(raised.value) is None
     assert place_of(ValueError("never raised")) is None
+
+
+class Called:
+    def __call__(self) -> None:
+        return None
+
+
+def test_a_function_has_a_place_whatever_wraps_it(tmp_path: Path) -> None:
+    verify = loaded(tmp_path / "resources_servers" / "shop" / "app.py").verify
+
+    @functools.wraps(verify)
+    def wrapper(text: str) -> object:
+        return verify(text)
+
+    for function in (
+        verify,
+        wrapper,
+        functools.partial(wrapper, "{}"),
+        functools.partial(functools.partial(verify)),
+    ):
+        assert place_of_function(function) == "resources_servers/shop/app.py:3"
+        assert location_of(function) == ("resources_servers/shop/app.py", 3)
+
+
+def test_functions_elsewhere_have_a_location_and_no_place() -> None:
+    assert place_of_function(Called()) is None
+    file, line = location_of(Called())
+    assert file.endswith("test_author_code.py")
+    assert line is not None
+    assert place_of_function(len) is None
+    assert location_of(len)[1] is None

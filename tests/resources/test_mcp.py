@@ -205,3 +205,12 @@ def test_an_app_that_cannot_have_it_is_refused(app: FastAPI | None) -> None:
     assert isinstance(notebook, Notebook)
     with pytest.raises(ConfigError, match="over MCP"):
         maybe_auto_expose(notebook, app or notebook.finished_app())
+
+
+def test_a_failed_call_has_the_status_of_its_route() -> None:
+    client = client_of()
+    token = token_of(client)
+    failed = rpc(client, "tools/call", token, name="write", arguments={})
+    assert failed["isError"] is True
+    assert failed["_meta"]["nemo-gym/status"] == 422
+    assert "_meta" not in rpc(client, "tools/call", token, name="write", arguments={"text": "a"})

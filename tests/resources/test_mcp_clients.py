@@ -39,10 +39,12 @@ async def test_each_session_has_a_program_and_a_folder_of_its_own() -> None:
 async def test_errors_of_tools_are_told_from_the_end_of_their_server() -> None:
     clients = McpClients("notes", {"notes": PROGRAM.model_copy(update={"timeout_s": 20.0})})
     await clients.open("a", {})
-    with pytest.raises(ToolError, match="Error executing tool fail"):
+    with pytest.raises(ToolError, match="Error executing tool fail") as crashed:
         await clients.call("a", "fail", {})
-    with pytest.raises(ToolError, match="Field required"):
+    assert (crashed.value.failure.code, crashed.value.failure.http_status) == ("tool_crashed", 500)
+    with pytest.raises(ToolError, match="Field required") as refused:
         await clients.call("a", "add", {})
+    assert (refused.value.failure.code, refused.value.failure.http_status) == ("tool_failed", 422)
     with pytest.raises(ToolError, match="no tool named 'nothing'; the tools of the session are: add, "):
         await clients.call("a", "nothing", {})
     for name in ("end", "process"):

@@ -20,7 +20,7 @@ from nemo_gym.rows.compose import (
     drop_reserved,
     drop_result,
     fail_judge,
-    fail_judgement,
+    fail_row,
     mask,
     number_row,
     score_fault,
@@ -151,7 +151,7 @@ def test_a_failed_judge_is_a_failure_that_can_be_judged_again() -> None:
     assert is_judge_failure(row)
     assert is_masked(row)
     assert read_failure(row) is not None
-    assert fail_judgement({"reward": 1.0, "level": 2}) == {
+    assert fail_row({"reward": 1.0, "level": 2}, "judge_invalid") == {
         "level": 2,
         "_ng_failure_class": "judge_invalid",
         "_ng_outcome": "failed",

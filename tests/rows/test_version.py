@@ -30,6 +30,6 @@ def test_other_versions_are_refused_with_the_place(version: object) -> None:
 def test_the_version_is_read_from_the_first_bytes() -> None:
     line = RolloutId(3, 1).head() + b'"reward":1.0}'
     assert orjson.loads(line)["_ng_row_version"] == ROW_VERSION
-    newer = line.replace(ROW_VERSION.encode(), b"2.0", 1)
+    newer = line.replace(f'"{ROW_VERSION}"'.encode(), b'"2.0"', 1)
     with pytest.raises(ConfigError, match=r"version '2\.0'"):
         identity_at(newer)

@@ -79,6 +79,19 @@ test("numbers are short", () => {
   expect(firstLine("  one\ntwo")).toBe("one");
 });
 
+test("the output of a failed call looks like one, in words too", () => {
+  const output = { type: "function_call_output", call_id: "c", output: '{"error":"ValueError: boom"}' };
+  expect(itemOf(output)).toMatchObject({ title: "output", isFolded: true });
+  expect(itemOf(output).isError).toBeUndefined();
+  const mark = { tool: "guess", by: "environment", kind: "raised", cause: "ValueError: boom", place: "app.py:48" };
+  const failed = itemOf({ ...output, _ng_tool_error: mark });
+  expect(failed).toMatchObject({ title: "✕ failed output: the environment", isError: true });
+  expect(failed.pieces.at(-1)).toEqual({ kind: "text", text: "ValueError: boom (app.py:48)", title: "cause" });
+  const invalid = itemOf({ ...output, _ng_tool_error: { by: "model", cause: "no JSON" } });
+  expect(invalid).toMatchObject({ title: "✕ failed output: invalid call", isError: true });
+  expect(itemOf({ ...output, _ng_tool_error: "odd" }).title).toBe("output");
+});
+
 test("any JSON is an item", () => {
   const random = new Random(5);
   const value = (depth: number): Json => {

@@ -6,7 +6,7 @@ nothing written is deleted, only moved aside. Problems are found on opening, bef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -24,11 +24,16 @@ from nemo_gym.rollouts.output.finished import IsPlanned, identity_of_line, read_
 from nemo_gym.rollouts.output.manifest import AllowedChanges, Change, Manifest, refuse_changes
 from nemo_gym.rollouts.plan.compression import holds_text, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rows.compose import fail_judgement
+from nemo_gym.rows.compose import fail_row
 from nemo_gym.rows.identity import FinishedRollouts, mark_code
+from nemo_gym.rows.tool_errors import may_have_tool_errors, read_tool_errors
 
 INVALID_JUDGEMENT_KEY = "invalid_judge_response"
 """In a row: its reward is 0 because the judge's answer was not valid."""
+
+JUDGE_INVALID, TOOLS_FAILED = "judge_invalid", "tool_errors"
+"""The failure classes of rows that are attempted again."""
+_REASONS = {JUDGE_INVALID: "an invalid answer of a judge", TOOLS_FAILED: "failed tool calls"}
 
 
 class Existing(Enum):
@@ -88,13 +93,13 @@ def open_journal(
     existing: Existing = Existing.REFUSE,
     allowed: AllowedChanges = AllowedChanges(),
     tasks: list[list[list[int]]] | None = None,
-    retries_invalid_judgements: bool = False,
+    retried: Iterable[str] = (),
 ) -> Journal:
     """Begin or resume the run in `files`. Raises `ConfigError` with a remedy if that is not allowed.
 
     `start` is recorded in the manifest: the time and settings of this start. So are `tasks`, the indices of the plan's
-    tasks. Rows of rollouts that are not planned are moved to a file of their own. With `retries_invalid_judgements`,
-    rows that a judge could not score become failures.
+    tasks. Rows of rollouts that are not planned are moved to a file of their own. `retried`: `JUDGE_INVALID`,
+    `TOOLS_FAILED`; such rows become failures.
     """
     notes: list[str] = []
     refuse_existing(files, existing)
@@ -105,9 +110,8 @@ def open_journal(
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
-        if retries_invalid_judgements and (moved := fail_invalid_judgements(rows, files)):
-            name = files.rows.name
-            notes.append(f"{moved} rows of {name} had an invalid answer of a judge: they are attempted again")
+        for failure_class in retried:
+            notes += _fail_rows(rows, files, failure_class)
         finished, unplanned = read_finished(files.rows, is_planned)
         if unplanned:
             notes += _set_unplanned_aside(rows, files, is_planned)
@@ -193,24 +197,40 @@ def _set_unplanned_aside(file: AppendFile, files: RunFiles, is_planned: IsPlanne
     ]
 
 
-def fail_invalid_judgements(rows: AppendFile, files: RunFiles) -> int:
-    """Move the rows with a true `invalid_judge_response` to the failures; return their number."""
-    moved = 0
+def fail_rows(rows: AppendFile, files: RunFiles, failure_class: str) -> int:
+    """Move the rows that are to be attempted again to the failures; return their number."""
+    is_failing, moved = _IS_RETRIED[failure_class], 0
     with closing(append_to(files.failures)) as failures:
         for line in read_lines(files.rows):
-            if _has_invalid_judgement(line.content):
-                failures.append(orjson.dumps(fail_judgement(orjson.loads(line.content))))
+            if is_failing(line.content):
+                failures.append(orjson.dumps(fail_row(orjson.loads(line.content), failure_class)))
                 moved += 1
     if moved:
-        rows.replace(
-            line.content for line in read_lines(files.rows) if not _has_invalid_judgement(line.content)
-        )
+        rows.replace(line.content for line in read_lines(files.rows) if not is_failing(line.content))
     return moved
+
+
+def _fail_rows(rows: AppendFile, files: RunFiles, failure_class: str) -> list[str]:
+    """Move the rows that are to be attempted again; return a note if there were any."""
+    moved, why = fail_rows(rows, files, failure_class), _REASONS[failure_class]
+    return [f"{moved} rows of {files.rows.name} had {why}: they are attempted again"] if moved else []
 
 
 def _has_invalid_judgement(line: bytes) -> bool:
     key = INVALID_JUDGEMENT_KEY
     return key.encode() in line and bool(orjson.loads(line).get(key))
+
+
+def _has_tool_errors(line: bytes) -> bool:
+    if not may_have_tool_errors(line):
+        return False
+    return any(error.call.is_environments for error in read_tool_errors(orjson.loads(line)))
+
+
+_IS_RETRIED: Mapping[str, Callable[[bytes], bool]] = {
+    JUDGE_INVALID: _has_invalid_judgement,
+    TOOLS_FAILED: _has_tool_errors,
+}
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:

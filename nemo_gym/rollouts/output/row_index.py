@@ -35,6 +35,7 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import read_attempt, read_repeat, read_task_index
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_agent, read_response, read_seconds
+from nemo_gym.rows.tool_errors import INVALID_TOOL_CALLS, TOOL_ERRORS
 from nemo_gym.rows.verdict import (
     is_masked,
     is_scored,
@@ -97,6 +98,8 @@ def entry_of(row: AnyRow) -> RowEntry:
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if isinstance(output, list):
         numbers["tool_calls"] = sum(item.get("type") == "function_call" for item in items)
+        if numbers["tool_calls"]:  # so that a run with calls has the columns to filter by
+            numbers = {TOOL_ERRORS: 0, INVALID_TOOL_CALLS: 0, **numbers}
     labels = {
         "outcome": read_outcome(row).value,
         "agent": read_agent(row),

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.json_objects import member
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import identity_of_line
 from nemo_gym.rollouts.output.manifest import AllowedChanges, Manifest
@@ -29,7 +28,7 @@ from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
 from nemo_gym.rollouts.plan.task_content import request_digest, task_digest
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError
 from nemo_gym.rows.identity import RolloutId
-from nemo_gym.rows.keys import AGENT_REF_KEY
+from nemo_gym.rows.parts import read_agent
 
 
 class KnownTask(NamedTuple):
@@ -122,7 +121,7 @@ def read_stored_tasks(files: RunFiles, fields: Collection[str], *, has_seed: boo
         for (task, _), row in read_stored_rows(path):
             if task in from_task_rows:
                 continue
-            known, agent = stored.get(task), str(member(row, AGENT_REF_KEY, "name") or "")
+            known, agent = stored.get(task), read_agent(row) or ""
             if known is None:
                 own = (
                     row

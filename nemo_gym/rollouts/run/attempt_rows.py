@@ -9,7 +9,7 @@ from pathlib import Path
 from nemo_gym.json_objects import finite_number
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.journal import fail_invalid_judgements
+from nemo_gym.rollouts.output.journal import JUDGE_INVALID, fail_rows
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_seconds
@@ -51,4 +51,4 @@ def migrate_invalid_judge_main_rows(output_fpath: Path) -> int:
     if not files.rows.is_file():
         return 0
     with closing(append_to(files.rows)) as rows:
-        return fail_invalid_judgements(rows, files)
+        return fail_rows(rows, files, JUDGE_INVALID)

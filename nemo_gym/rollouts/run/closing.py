@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nemo_gym.tables import Column
 
 _SHOWN_K = 3
+_SHOWN_CALLS = 5
 
 
 def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None = None) -> None:
@@ -131,7 +132,7 @@ def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[st
 
 
 def _losses(summary: CollectSummary) -> Iterator[str]:
-    """Yield the rollouts without a full result, with their causes."""
+    """Yield the rollouts without a full result and the tool calls that failed, with their causes."""
     counters = summary.counters
     if counters.truncated:
         reasons = _by_reason(counters.truncations)
@@ -140,6 +141,10 @@ def _losses(summary: CollectSummary) -> Iterator[str]:
         yield f"{_counted(counters.cancelled, 'rollout was', 'rollouts were')} cancelled"
     if summary.invalid_rows:
         yield f"{_counted(summary.invalid_rows, 'malformed row was', 'malformed rows were')} skipped"
+    calls = summary.failed_tool_calls
+    yield from map(str, calls[:_SHOWN_CALLS])
+    if hidden := calls[_SHOWN_CALLS:]:
+        yield f"… and {sum(each.failed for each in hidden):,} tool calls by {len(hidden)} other causes"
     if counters.failed:
         yield f"{_counted(counters.failed, 'rollout', 'rollouts')} failed:"
         logs = _shown_folder(summary.logs)

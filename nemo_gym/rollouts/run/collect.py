@@ -133,7 +133,7 @@ def _open_files(
         existing=settings.existing,
         allowed=settings.allowed_changes,
         tasks=pack_numbers(inspection.numbers),
-        retries_invalid_judgements=settings.retry_invalid_judge_responses,
+        retried=settings.retried_classes(),
     )
     try:
         return journal, _open_materialized(settings, checked, journal), notes
@@ -235,6 +235,7 @@ class RunExecution:
             resumed=self.journal.resumed,
             overall=summarize_overall(overall) if overall else None,
             failures=self.counters.failure_groups.ranked(),
+            failed_tool_calls=self.metrics.failed_tool_calls(),
             logs=self.gym.logs,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,

@@ -216,9 +216,11 @@ class Collector:
     def _keep(self, planned: PlannedAttempt, scored: Scored) -> None:
         self._output.add_row(scored.line)
         self._counters.note_scored(scored)
-        self._rules.note_success()
         if self._on_settled is not None:
             self._on_settled(planned, scored)
+        reason = self._rules.note_scored(scored.row)
+        if reason is not None:
+            self._stop.drain(reason)
 
     def _give_up(self, planned: PlannedAttempt, failed: Failed) -> None:
         self._counters.note_failed(planned.identity, failed)

@@ -44,7 +44,8 @@ class StopOptions(RunOptions, extra="forbid", populate_by_name=True, frozen=True
         20,
         ge=0,
         le=MAX_COUNT,
-        description="Stop after this number of consecutive identical failures; 0 for never.",
+        description="Stop after this number of consecutive identical failures of rollouts, or of calls of a tool; "
+        "0 for never.",
     )
 
 
@@ -143,6 +144,11 @@ class CompletenessOptions(RunOptions):
         False,
         description="When resuming, attempt rollouts again whose row has a true `invalid_judge_response`; the rows "
         "move to the failures.",
+    )
+    retry_tool_errors: bool = Field(
+        False,
+        description="When resuming, attempt rollouts again in which a tool failed by the fault of its environment; "
+        "the rows move to the failures.",
     )
     retry_terminal_timeouts: bool = Field(
         False, description="Without effect: a resumed run attempts every failed rollout again."

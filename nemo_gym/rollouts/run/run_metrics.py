@@ -20,8 +20,10 @@ from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
 from nemo_gym.metrics import (
     AgentMetrics,
     AggregateResult,
+    FailedCalls,
     Planned,
     RolloutRecord,
+    ToolTally,
     read_measurements,
     read_record,
 )
@@ -37,7 +39,7 @@ from nemo_gym.rows.identity import FinishedRollouts
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.masking import MaskCounters
 from nemo_gym.rows.parts import read_agent_or_unknown
-from nemo_gym.rows.verdict import read_failure_class
+from nemo_gym.rows.verdict import is_scored, read_failure_class
 from nemo_gym.transport import Caller, Deadline
 
 _PLAN_METRICS = ("count/", "coverage/", "short_tasks@")
@@ -59,6 +61,7 @@ class RunMetrics:
         """By agent, the rows with reward 0 of rollouts that have none. Only metrics use them."""
         self.masks = MaskCounters()
         """Counts of model calls, and of those without tokens to train on."""
+        self._tools: defaultdict[str, ToolTally] = defaultdict(ToolTally)
         self.notes: list[str] = []
         """Notes for the summary."""
 
@@ -68,6 +71,7 @@ class RunMetrics:
         of_attempt = (*planned.identity, planned.attempt_index)
         if isinstance(result, Scored):
             self.masks.add(result.row)
+            self._tools[planned.agent].add(result.row)
             measured = read_measurements(result.row)
             record = RolloutRecord(*of_attempt, result.outcome.value, measurements=measured)
             self._agents[planned.agent].add_record(record)
@@ -103,7 +107,17 @@ class RunMetrics:
         if is_final and read_failure_class(row) in self._zero_classes:
             self._impute(read_agent_or_unknown(row), line, read_record(row))
             return
-        self._agents[read_agent_or_unknown(row)].add(row)
+        agent = read_agent_or_unknown(row)
+        self._agents[agent].add(row)
+        if is_scored(row):
+            self._tools[agent].add(row)
+
+    def failed_tool_calls(self) -> list[FailedCalls]:
+        """Return the tool calls that failed by the fault of an environment, the most frequent cause first."""
+        whole = ToolTally()
+        for tally in self._tools.values():
+            whole.merge(tally)
+        return whole.ranked()
 
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
         """Return the metrics by agent, including agents without a settled rollout."""
@@ -136,6 +150,8 @@ class RunMetrics:
             result = self._agents[agent].result()
         if agent in self.imputed:
             result["agent_metrics"]["count/imputed"] = len(self.imputed[agent])
+        if agent in self._tools:
+            result["agent_metrics"] |= self._tools[agent].metrics()
         return result
 
 

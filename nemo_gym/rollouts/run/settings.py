@@ -11,7 +11,7 @@ from pydantic import Field
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.output.journal import JUDGE_INVALID, TOOLS_FAILED, Existing
 from nemo_gym.rollouts.output.manifest import AllowedChanges
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
@@ -45,6 +45,11 @@ class CollectSettings(CollectOptions):
     def allowed_changes(self) -> AllowedChanges:
         """The changes with which an earlier run in the output is resumed."""
         return AllowedChanges(self.allow_identity_change, self.add_tasks, self.mark_new_code)
+
+    def retried_classes(self) -> list[str]:
+        """Return the failure classes of the stored rows that are attempted again."""
+        wanted = {JUDGE_INVALID: self.retry_invalid_judge_responses, TOOLS_FAILED: self.retry_tool_errors}
+        return [failure_class for failure_class, is_wanted in wanted.items() if is_wanted]
 
     def plan(self, config: Mapping[str, Any]) -> PlanSettings:
         """Return the source of the plan. `config`: the configuration of the gym that runs it.

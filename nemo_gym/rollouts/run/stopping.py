@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym.failures import Failure
+from nemo_gym.rollouts.run._tool_streaks import ToolStreaks
+from nemo_gym.rows.forms import AnyRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +73,27 @@ class StopRules:
     def __init__(
         self, planned: int, *, identical_failures: int = 20, max_failed_fraction: float | None = None
     ) -> None:
-        """`planned`: rollouts of the run. `identical_failures`: 0 disables the rule."""
+        """`planned`: rollouts of the run. `identical_failures`: of rollouts, or of calls of a tool; 0 for never."""
         self._identical_failures = identical_failures
         self._failed_allowed = None if max_failed_fraction is None else max_failed_fraction * planned
         self._planned = planned
         self._kind = ""
         self._in_a_row = 0
         self._failed = 0
+        self._streaks = ToolStreaks(identical_failures)
 
-    def note_success(self) -> None:
+    def note_scored(self, row: AnyRow) -> StopReason | None:
+        """Count a scored rollout; return a reason to stop, if a tool of its environment always fails."""
         self._in_a_row = 0
+        streak = self._streaks.add(row)
+        if streak is None:
+            return None
+        return StopReason(
+            "systemic_failure",
+            f"{streak.count} consecutive calls of `{streak.call.tool}` failed: {streak.call}",
+            "Correct the environment, then resume with +resume_from_cache=true +retry_tool_errors=true "
+            "(gym: --resume +retry_tool_errors=true); +stop_after_identical_failures=0 never stops.",
+        )
 
     def note_failure(self, failure: Failure) -> StopReason | None:
         """Count a final failure; return a reason to stop, if there is one."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.metrics import AggregateResult, Planned, reward_by_k, reward_interval
+from nemo_gym.metrics import AggregateResult, FailedCalls, Planned, reward_by_k, reward_interval
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.failure_groups import FailureGroup
@@ -67,6 +67,8 @@ class CollectSummary:
     """The reason for an early end, if any."""
     failures: list[FailureGroup] = field(default_factory=list)
     """The final failures of this start by cause, the most frequent first."""
+    failed_tool_calls: list[FailedCalls] = field(default_factory=list)
+    """The tool calls of all starts that failed by the fault of an environment, by tool and cause."""
     logs: Path | None = None
     """The folder with a log for each server, if it is known."""
     invalid_rows: int = 0
@@ -123,6 +125,7 @@ class CollectSummary:
             "counts": counts_of(counters) | {"invalid_rows": self.invalid_rows},
             "failures": dict(counters.failures),
             "failure_groups": [group.to_json() for group in self.failures],
+            "failed_tool_calls": [calls.to_json() for calls in self.failed_tool_calls],
             "truncations": dict(counters.truncations),
             "auto": counters.auto.to_json() if counters.auto else None,
             "agents": [agent.to_json() for agent in self.agents],

@@ -125,6 +125,22 @@ ask()
     assert row["reward"] == 3.0
 
 
+async def test_tools_that_fail_over_mcp_are_in_the_row() -> None:
+    program = """
+for name in ("crash", "crash", "refuse"):
+    params = {"name": name, "arguments": {}}
+    send(os.environ["NEMO_GYM_MCP_URL"], {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+print("done")
+ask()
+"""
+    gym = AgentGym(program, [text("")], env=CounterEnvironment, env_options={"expose_tools_over_mcp": True})
+    row = await gym.run("agent", folder_row())
+    assert [(error["tool"], error["kind"], error["count"]) for error in row["_ng_tool_errors"]] == [
+        ("crash", "raised", 2),
+        ("refuse", "rejected", 1),
+    ]
+
+
 async def test_a_row_whose_paths_lead_out_of_the_folder_is_refused() -> None:
     with pytest.raises(UpstreamError, match="not a plain relative path"):
         await play("", row=folder_row({"../x": ""}))

@@ -175,6 +175,27 @@ async def test_tool_outputs_answer_their_calls_and_an_ignored_call_gets_an_error
     assert answers == {"b": '{"count":2}', "a": '{"error":"look had no effect"}'}
 
 
+LOOK = {"type": "function", "name": "look", "parameters": {}}
+
+
+@pytest.mark.parametrize(
+    ("tools", "end", "kinds"),
+    [
+        ([LOOK], GO_ON, ["no_effect"]),
+        ([], GO_ON, ["unknown_tool"]),
+        ([LOOK], WON, []),
+        ([LOOK], (None, 0.0, False, True, {}), []),
+    ],
+    ids=["declared", "not declared", "terminated", "truncated"],
+)
+async def test_a_call_without_an_output_is_counted_unless_the_episode_is_over(
+    tools: list[Any], end: StepResult, kinds: list[str]
+) -> None:
+    gym = Gym([end, WON], [[call("look", "{}", "a")], [text("done")]])
+    row = await gym.run("agent", {**ROW, "responses_create_params": {"input": "play", "tools": tools}})
+    assert [error["kind"] for error in row.get("_ng_tool_errors", [])] == kinds
+
+
 async def test_the_session_is_closed_once_however_the_episode_ends() -> None:
     won = Gym([WON], [[text("a")]])
     await won.run("agent", ROW)

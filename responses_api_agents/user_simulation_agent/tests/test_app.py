@@ -218,3 +218,11 @@ def test_the_text_of_a_message_is_that_of_its_parts() -> None:
         {"type": "input_text", "text": "b"},
     ]
     assert (text_in(parts), text_in("a"), text_in(None)) == ("ab", "a", "")
+
+
+async def test_failed_tool_calls_are_in_the_row_beside_what_the_user_said() -> None:
+    gym = Gym([[call("crash", "{}")], "It broke."], [STOP])
+    row = await gym.run("agent", row_of(USER))
+    (error,) = row["_ng_tool_errors"]
+    assert (error["tool"], error["kind"], error["count"]) == ("crash", "raised", 1)
+    assert row["user_messages"] == 0

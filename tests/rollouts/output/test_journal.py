@@ -16,11 +16,13 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
+from nemo_gym.rollouts.output.journal import JUDGE_INVALID, TOOLS_FAILED, Existing, Journal, open_journal
 from nemo_gym.rollouts.output.manifest import AllowedChanges
 from nemo_gym.rollouts.plan.compression import CODECS, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rows.compose import note_failed_call
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 from tests.rollouts.doubles import all_planned, identities, read_rows
 from tests.rollouts.output.test_packed_file import dying
 
@@ -360,6 +362,30 @@ def test_a_run_moves_aside_with_the_journals_that_a_death_has_left(tmp_path: Pat
     assert not files.holds_results()
 
 
+def test_rows_with_failed_tools_are_attempted_again_when_asked(tmp_path: Path) -> None:
+    notes: dict[str, Any] = {}
+    note_failed_call(notes, FailedCall("guess", ToolErrorKind.RAISED, "ValueError: boom"))
+    of_model: dict[str, Any] = {}
+    note_failed_call(of_model, FailedCall("guess", ToolErrorKind.REJECTED, "HTTP 400: no"))
+    journal = opened(tmp_path)
+    journal.add_row(row(0))
+    for task, members in enumerate((notes, of_model, {"text": "_ng_tool_errors"}), 1):
+        journal.add_row(RolloutId(task, 0).head() + orjson.dumps({"reward": 0.0, **members})[1:])
+    journal.close({"end": "systemic_failure"})
+    resumed = opened(tmp_path, retried=[TOOLS_FAILED], **RESUME)
+    assert identities(read_rows(resumed.files.rows)) == [(0, 0), (2, 0), (3, 0)]
+    assert RolloutId(1, 0) not in resumed.finished
+    assert (
+        any("1 rows of rollouts.jsonl had failed tool calls" in note for note in resumed.notes)
+        or resumed.notes
+    )
+    earlier = [row for path in resumed.files.rows.parent.glob("*_failures.*jsonl") for row in read_rows(path)]
+    assert [(failed["_ng_failure_class"], "reward" in failed) for failed in earlier] == [
+        ("tool_errors", False)
+    ]
+    resumed.close({"end": "complete"})
+
+
 def test_rows_with_an_invalid_judgement_are_attempted_again_when_asked(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     journal.add_row(row(0))
@@ -369,7 +395,7 @@ def test_rows_with_an_invalid_judgement_are_attempted_again_when_asked(tmp_path:
     kept = opened(tmp_path, **RESUME)
     assert len(kept.finished) == 3
     kept.close({"end": "complete"})
-    resumed = opened(tmp_path, retries_invalid_judgements=True, **RESUME)
+    resumed = opened(tmp_path, retried=[JUDGE_INVALID], **RESUME)
     assert identities(read_rows(resumed.files.rows)) == [(0, 0), (2, 0)]
     assert RolloutId(1, 0) not in resumed.finished
     assert any("attempted again" in note for note in resumed.notes)

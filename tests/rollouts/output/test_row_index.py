@@ -19,6 +19,8 @@ from nemo_gym.rollouts.output.row_index import (
     entry_of,
     split_blocks,
 )
+from nemo_gym.rows.compose import note_failed_call
+from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 
 NUMBERS = st.one_of(
     st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False), st.booleans()
@@ -137,3 +139,13 @@ def test_a_row_with_anything_in_a_field_has_columns(name: str, value: Any) -> No
 def test_a_row_with_half_a_character_has_its_columns() -> None:
     (block,) = blocks_of([rb'{"_ng_task_index": 3, "text": "\ud800"}' + b"\n"])
     assert list(decode_block(block).columns["task"]) == [3]
+
+
+def test_rows_with_tool_calls_have_columns_of_failed_ones() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "guess"}
+    row = {"reward": 0.0, "response": {"output": [call]}}
+    assert entry_of(row).numbers["tool_errors"] == 0
+    note_failed_call(row, FailedCall("guess", ToolErrorKind.RAISED, "ValueError: boom"))
+    numbers = entry_of(row).numbers
+    assert (numbers["tool_errors"], numbers["invalid_tool_calls"]) == (1, 0)
+    assert "tool_errors" not in entry_of({"reward": 0.0, "response": {"output": []}}).numbers

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import Boundary, Failure
+from nemo_gym.metrics import FailedCalls
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.closing import print_summary
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.stopping import StopReason
 from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 from tests.rollouts.doubles import failure
 from tests.screens import LONG_NAMES, WIDTHS, is_as_captured
 
@@ -141,3 +143,22 @@ def test_the_commit_of_the_users_repository_is_printed() -> None:
     print_summary(replace(a_summary(AGENT), repository=told), stream)
     assert "commit: 0123456789ab, with changes\n" in stream.getvalue()
     assert a_summary(AGENT).to_json()["repository"] is None
+
+
+def test_failed_tool_calls_are_told_with_their_share_cause_and_place() -> None:
+    calls = [
+        FailedCalls(FailedCall("guess", ToolErrorKind.RAISED, f"ValueError: {cause}", "app.py:48"), 24, 30)
+        for cause in "abcdefg"
+    ]
+    stream = io.StringIO()
+    print_summary(replace(a_summary(AGENT), failed_tool_calls=calls), stream, width=200)
+    lines = stream.getvalue().splitlines()
+    assert "24 of 30 calls of `guess` failed: ValueError: a (app.py:48)" in lines
+    assert "… and 48 tool calls by 2 other causes" in lines
+    assert not any("ValueError: f" in line for line in lines)
+
+
+def test_a_run_without_failed_tool_calls_says_nothing_of_tools() -> None:
+    stream = io.StringIO()
+    print_summary(a_summary(AGENT), stream, width=200)
+    assert "calls of" not in stream.getvalue()

@@ -17,13 +17,18 @@ ROW = Location("tasks.jsonl", 7)
 
 
 async def problems_of(
-    *routes: str, tool: str = "get_prize", agent: str = "simple_agent", lists: bool = True, **options: Any
+    *routes: str,
+    tool: str = "get_prize",
+    agent: str = "simple_agent",
+    lists: bool = True,
+    methods: dict[str, str] | None = None,
+    **options: Any,
 ) -> list[Any]:
     app = FastAPI()
 
     async def posted() -> Any:
         paths = ["/verify", "/seed_session", *routes]
-        return {"paths": paths} if lists else paths
+        return {"paths": paths, "methods": methods or {}} if lists else paths
 
     app.get(POSTED_ROUTE)(posted)
     caller = Caller(Directory({"shop": ["http://shop"]}), InMemoryTransport({"http://shop": app}))
@@ -53,6 +58,31 @@ async def test_a_tool_unlike_any_is_reported_with_the_tools_there_are() -> None:
 )
 async def test_an_environment_that_may_serve_the_tool_is_accepted(routes: tuple[str, ...]) -> None:
     assert await problems_of(*routes) == []
+
+
+@pytest.mark.parametrize("agent", ["simple_agent", "user_simulation_agent"])
+@pytest.mark.parametrize("routes", [(), ("/buy",)], ids=["no tool at all", "another tool"])
+async def test_a_forgotten_route_is_reported_with_its_method(routes: tuple[str, ...], agent: str) -> None:
+    assert await problems_of(*routes, methods={"get_prize": "app.py:3"}, agent=agent) == [
+        (
+            "tasks.jsonl:7",
+            "`shop` has the method `get_prize` (app.py:3), and no route POST /get_prize for it.",
+            'Add app.post("/get_prize")(self.get_prize) to its setup_webserver.',
+        )
+    ]
+
+
+@pytest.mark.parametrize("route", ["/{tool}", "/step"])
+async def test_a_method_behind_a_route_of_any_tool_is_not_forgotten(route: str) -> None:
+    assert await problems_of(route, methods={"get_prize": "app.py:3"}) == []
+
+
+async def test_an_environment_that_may_judge_calls_itself_is_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert await problems_of(methods={"get_price": "app.py:3"}) == []
+    assert "`shop` serves no tool, so every call of 'get_prize' will fail" in caplog.text
+    assert "tasks.jsonl:7" in caplog.text
 
 
 async def test_a_server_whose_list_has_another_form_is_not_checked() -> None:

@@ -22,7 +22,7 @@ const KNOWN_VOICES = new Set(["user", "assistant", "system", "developer", "reaso
 
 export function ItemView({ item, unfolded = null }: Props): VNode {
   const { voice, title, line, size, isFolded } = item;
-  const tone = `item voice-${KNOWN_VOICES.has(voice) ? voice : "other"}`;
+  const tone = `item voice-${KNOWN_VOICES.has(voice) ? voice : "other"}${item.isError ? " is-error" : ""}`;
   const [isOpen, setOpen] = useState(unfolded ?? (!isFolded || (size < SHORT && voice !== "reasoning")));
   const label = voice === "call" ? `call ${title}` : title;
   if (!isFolded) {

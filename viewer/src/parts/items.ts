@@ -19,6 +19,8 @@ export interface Item {
   isFolded: boolean;
   /** The number of characters, roughly. */
   size: number;
+  /** Whether it is the output of a call that failed. */
+  isError?: boolean;
 }
 
 export function isObject(value: Json | undefined): value is JsonObject {
@@ -122,7 +124,13 @@ function callItem(value: JsonObject, type: string): Item {
 }
 
 function outputItem(value: JsonObject, type: string): Item {
-  return described(type, "output", "output", piecesOf(value.output), true);
+  const pieces = piecesOf(value.output);
+  const error = value._ng_tool_error;
+  if (!isObject(error)) return described(type, "output", "output", pieces, true);
+  const place = error.place ? ` (${textOf(error.place)})` : "";
+  const cause: Piece = { kind: "text", text: `${textOf(error.cause)}${place}`, title: "cause" };
+  const title = `✕ failed output: ${error.by === "model" ? "invalid call" : "the environment"}`;
+  return { ...described(type, "output", title, [...pieces, cause], true), isError: true };
 }
 
 function otherItem(value: JsonObject, type: string): Item {

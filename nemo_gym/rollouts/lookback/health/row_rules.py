@@ -11,6 +11,7 @@ from nemo_gym.failures import Outcome
 from nemo_gym.json_objects import member
 from nemo_gym.rollouts.lookback.health.rows import CheckedRow
 from nemo_gym.rows.keys import METADATA_KEY, REWARD_KEY
+from nemo_gym.rows.tool_errors import ToolErrorKind, read_tool_errors
 from nemo_gym.rows.verdict import (
     is_response_incomplete,
     is_scored,
@@ -70,6 +71,26 @@ def truncated(row: CheckedRow) -> str | None:
 def is_truncated(row: CheckedRow) -> bool:
     """Return whether the rollout was cut by a limit, or its response was, whatever its outcome says."""
     return read_outcome(row.row) is Outcome.TRUNCATED or is_response_incomplete(row.row)
+
+
+def tool_raised(row: CheckedRow) -> str | None:
+    """The code of a tool raised an exception, or answered a status from 500."""
+    return _tool_errors(row, is_raised=True)
+
+
+def tool_failed(row: CheckedRow) -> str | None:
+    """A tool has no route, refuses what its declaration allows, was out of reach, or had no effect."""
+    return _tool_errors(row, is_raised=False)
+
+
+def _tool_errors(row: CheckedRow, *, is_raised: bool) -> str | None:
+    errors = [
+        error
+        for error in read_tool_errors(row.row)
+        if error.call.is_environments and (error.call.kind is ToolErrorKind.RAISED) is is_raised
+    ]
+    texts = [f"{count} x `{call.tool}`: {call}" for call, count in errors]
+    return "; ".join(texts) or None
 
 
 def repetition(row: CheckedRow) -> str | None:

@@ -71,7 +71,19 @@ _RULES = (
         "All log-probabilities of a rollout of 32 tokens or more are near 0.",
         row_rules.certain_logprobs,
     ),
+    HealthRule(
+        "tool_raised",
+        Severity.FAULT,
+        "The code of a tool raised, so the attempt was not one at the task.",
+        row_rules.tool_raised,
+    ),
     HealthRule("truncated", Severity.SIGN, "A limit cut the rollout.", row_rules.truncated),
+    HealthRule(
+        "tool_failed",
+        Severity.SIGN,
+        "A tool has no route, refuses arguments that fit its declaration, was out of reach, or had no effect.",
+        row_rules.tool_failed,
+    ),
     HealthRule(
         "repetition",
         Severity.SIGN,

@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.rows.compose import note_failed_call
+from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 from tests.rollouts.lookback.health.healthy_run import (
     check,
     healthy_rows,
@@ -35,6 +37,10 @@ def without_tokens(row: Row) -> None:
     for item in row["response"]["output"]:
         for field in [name for name in item if name.startswith(("prompt_", "generation_"))]:
             del item[field]
+
+
+def plant_failed_call(row: Row, kind: ToolErrorKind) -> None:
+    note_failed_call(row, FailedCall("shell", kind, "ValueError: boom", "app.py:3"))
 
 
 LOOP = "{}. Wait, maybe I should check that again.\n"
@@ -78,6 +84,9 @@ ROW_FAULTS: list[tuple[str, str, Callable[[Row], Any]]] = [
             if "generation_log_probs" in item
         ],
     ),
+    ("tool_raised", "by its code", lambda row: plant_failed_call(row, ToolErrorKind.RAISED)),
+    ("tool_failed", "without a route", lambda row: plant_failed_call(row, ToolErrorKind.NO_ROUTE)),
+    ("tool_failed", "against its declaration", lambda row: plant_failed_call(row, ToolErrorKind.MISMATCH)),
     ("reward_disagrees", "with a verdict", lambda row: row.update(correct=not row["correct"])),
     (
         "answer_leaked",
@@ -135,3 +144,18 @@ def test_a_truncated_rollout_may_end_with_an_empty_turn(tmp_path: Path) -> None:
     rows[2]["response"]["output"] = []
     found = check(tmp_path, rows).rules["empty_turn"].first
     assert [(each.line, each.text) for each in found] == [(3, "the response has no output")]
+
+
+def test_calls_that_the_model_got_wrong_are_no_fault_of_the_data(tmp_path: Path) -> None:
+    rows = healthy_rows()[:4]
+    plant_failed_call(rows[0], ToolErrorKind.REJECTED)
+    plant_failed_call(rows[0], ToolErrorKind.INVALID_JSON)
+    assert not {"tool_raised", "tool_failed"} & set(names_found(check(tmp_path, rows)))
+
+
+def test_the_finding_has_count_tool_cause_and_place(tmp_path: Path) -> None:
+    rows = healthy_rows()[:4]
+    plant_failed_call(rows[0], ToolErrorKind.RAISED)
+    plant_failed_call(rows[0], ToolErrorKind.RAISED)
+    (found,) = check(tmp_path, rows).rules["tool_raised"].first
+    assert found.text == "2 x `shell`: ValueError: boom (app.py:3)"
