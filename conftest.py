@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
+
+from nemo_gym.json_objects import replace_surrogates
 
 settings.register_profile("gym", deadline=None)  # no test asserts a time
 settings.load_profile("gym")
@@ -26,6 +28,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     _set_apart()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Replace halves of characters in the output of a test, which a process of pytest-xdist cannot send to another."""
+    report = yield
+    report.sections = [(title, replace_surrogates(text)) for title, text in report.sections]
+    if report.longrepr is not None and (text := str(report.longrepr)) != replace_surrogates(text):
+        report.longrepr = replace_surrogates(text)
+    return report
 
 
 @pytest.fixture(autouse=True, scope="module")

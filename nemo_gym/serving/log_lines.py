@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from nemo_gym.clock import log_time
+from nemo_gym.json_objects import replace_surrogates
 
 
 class LogFormatter(logging.Formatter):
@@ -12,6 +13,10 @@ class LogFormatter(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line. A half of a character, which no file can hold, is replaced."""
+        return replace_surrogates(super().format(record))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return log_time(record.created)

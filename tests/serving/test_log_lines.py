@@ -20,3 +20,8 @@ def test_the_time_is_that_of_utc_in_every_zone(zone: str, monkeypatch: pytest.Mo
         line = LogFormatter().format(record)
     time.tzset()
     assert line == "2026-05-01 18:30:00,120Z WARNING one and two"
+
+
+def test_half_a_character_in_a_message_does_not_break_the_line() -> None:
+    record = logging.LogRecord("gym", logging.ERROR, __file__, 1, "no tool %s", ("\ud800",), None)
+    assert LogFormatter().format(record).endswith("ERROR no tool \ufffd")
