@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from nemo_gym.verify._notation import is_same_spelling, spelled
+from nemo_gym.verify._notation import is_same_spelling, spelled, write_scripts
+from nemo_gym.verify.answers import unwrap_text
 
 _PUNCTUATION = " .,;:!?\"'"
 _LEADING = re.compile(r"\A(?:[ ,;:!?\"']|\.{2,}|\.(?!\d))+")
@@ -37,8 +38,66 @@ def is_same_text(expected: str, answer: str) -> bool:
 
 
 def is_same_formula(one: str, other: str) -> bool:
-    r"""Return whether two formulas have one spelling: `x^2` is `$x^{2}$`, and not `x\cdot x`."""
-    return is_same_spelling(spelled(one), spelled(other))
+    r"""Return whether two formulas have one spelling: `x^2` is `$x^{2}$`, and not `x\cdot x`.
+
+    A quotient may be a fraction (`\pi/2` is `\frac\pi2`), a product may have spaces (`mv` is `m v`), and the numbers of
+    atoms may be lowered or not (`CO2` is `\text{CO}_2`).
+    """
+    if is_same_molecule(one, other):
+        return True
+    one, other = spelled(one), spelled(other)
+    return is_same_spelling(one, other) or _write_products(one) == _write_products(other)
+
+
+def is_same_molecule(one: str, other: str) -> bool:
+    """Return whether both texts are one chemical formula, with lowered numbers or without."""
+    molecule = _write_molecule(one)
+    return molecule is not None and molecule == _write_molecule(other)
+
+
+_CHEMISTRY = re.compile(r"\\(?:ce|mathsf)\s*\{(.*)\}")
+_COUNT = re.compile(r"_\{?(\d+)\}?")
+_CHARGE = re.compile(r"\^\{?(\d*[+-])\}?")
+_ATOM = r"[A-Z][a-z]?\d*"
+_MOLECULE = re.compile(rf"\d*(?:{_ATOM}|[(\[](?:{_ATOM})+[)\]]\d*)+(?:\^\d*[+-])?")
+
+
+def _write_molecule(text: str) -> str | None:
+    r"""Return the line of a chemical formula: `CO2` for `\text{CO}_2`; None for another text."""
+    text = unwrap_text(_CHEMISTRY.sub(r"\1", write_scripts(text.replace("$", ""))))
+    line = _CHARGE.sub(r"^\1", _COUNT.sub(r"\1", "".join(text.split())))
+    return line if _MOLECULE.fullmatch(line) else None
+
+
+_BRACED = r"\{(?:[^{}]|\{[^{}]*\})*\}"
+_VARIABLE = r"\\(?:pi|alpha|beta|gamma|delta|epsilon|theta|lambda|mu|rho|sigma|tau|phi|omega|hbar)(?![a-zA-Z])|[a-zA-Z]"
+_SCRIPTS = rf"(?:\s*[_^]\s*(?:{_BRACED}|[a-zA-Z0-9]))*"
+_FACTOR = rf"(?:(?:\d+(?:\.\d+)?(?!\d)|\\sqrt\s*{_BRACED}|{_VARIABLE}|\([^()]*\)){_SCRIPTS})"
+_QUOTIENT_SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\\frac\s*(\\[a-zA-Z]+|[a-zA-Z0-9])", r"\\frac{\1}"),
+        (rf"(\\frac\s*{_BRACED})\s*(\\[a-zA-Z]+|[a-zA-Z0-9])", r"\1{\2}"),
+        (r"\((\d+)\s*/\s*(\d+)\)", r"\\frac{\1}{\2}"),
+        (r"(?:^|(?<=[-+=({]))\s*(\d+)\s*/\s*(\d+)(?=\s+[a-zA-Z\\])", r"\\frac{\1}{\2}"),
+        (
+            rf"(?:^|(?<=[-+=,({{]))\s*((?:{_FACTOR}\s*){{1,8}}+)/\s*({_FACTOR})(?=\s*(?:$|[-+=,)}}]))",
+            r"\\frac{\1}{\2}",
+        ),
+        (r"\{\s*\(([^()]*)\)\s*\}", r"{\1}"),
+    )
+)
+_COMMAND_END = re.compile(r"(\\[a-zA-Z]+)\s*")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)\s+(?=\d)")
+_END, _SEPARATOR = "\0", "\1"
+
+
+def _write_products(formula: str) -> str:
+    """Return a formula with every quotient as a fraction and without the spaces of its products."""
+    for pattern, replacement in _QUOTIENT_SPELLINGS:
+        formula = pattern.sub(replacement, formula)
+    formula = _BETWEEN_DIGITS.sub(_SEPARATOR, _COMMAND_END.sub(rf"\1{_END}", formula))
+    return "".join(formula.split())
 
 
 def whole_words(phrase: str) -> str:

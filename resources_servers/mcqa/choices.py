@@ -19,7 +19,7 @@ from nemo_gym.verify.answers import (
     last_tagged,
 )
 from resources_servers.mcqa.option_texts import Options
-from resources_servers.mcqa.statements import MAX_CHARS, find_by_text, find_lettered
+from resources_servers.mcqa.statements import MAX_CHARS, find_by_text, find_labelled, find_lettered
 
 ANY_LETTER: Options = dict.fromkeys(ascii_uppercase, "")
 """The options of a question without a list of options."""
@@ -37,7 +37,7 @@ class ChoiceFormat(StrEnum):
     ANSWER_LINE_MARKDOWN = "lenient_answer_colon_md"
     """The same; words may follow the letter ("Answer: B because ...")."""
     LENIENT = "lenient"
-    """Any of these, an `<answer>` tag, or nothing but a letter."""
+    """Any of these, an `<answer>` tag, or nothing but a letter or a letter with its text."""
 
 
 def read_options(entries: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
@@ -100,7 +100,7 @@ def lenient_choice(text: str, options: Options) -> str | None:
         boxed_choice(text, options)
         or (stated_choice(tagged, options, may_explain=True) if tagged else None)
         or answer_line_choice_before_words(text, options)
-        or bare_letter(text, options)
+        or bare_choice(text, options)
     )
 
 
@@ -115,10 +115,10 @@ def stated_choice(statement: str, options: Options, *, may_explain: bool = False
     )
 
 
-def bare_letter(text: str, options: Options) -> str | None:
-    """Return the option when `text` is only its letter, in either case, and punctuation."""
-    is_bare = sum(character.isalnum() for character in text[:MAX_CHARS]) == 1
-    return find_lettered(text, options, may_explain=False) if is_bare else None
+def bare_choice(text: str, options: Options) -> str | None:
+    """Return the option when `text` is only its letter, in either case, or its letter and its text."""
+    is_letter = sum(character.isalnum() for character in text[:MAX_CHARS]) == 1
+    return find_lettered(text, options, may_explain=False) if is_letter else find_labelled(text, options)
 
 
 _READERS: Mapping[ChoiceFormat, Callable[[str, Options], str | None]] = {

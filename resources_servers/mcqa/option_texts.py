@@ -1,6 +1,6 @@
 """The texts of options: whether a text is all of an option, in any typesetting.
 
-Numbers and formulas are compared as such: 24.0 is 24, `x^2` is `$x^{2}$`, and `.5` is not 5.
+Numbers and formulas are compared as such: 24.0 is 24, `x/2` is `$\\frac x2$`, and `.5` is not 5.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from nemo_gym.verify.answers import unwrap_text
-from nemo_gym.verify.matching import is_same_formula, normalize, whole_words
+from nemo_gym.verify.answers import strip_math_marks, unwrap_text
+from nemo_gym.verify.matching import is_same_formula, is_same_molecule, normalize, whole_words
 from nemo_gym.verify.numbers import Quantity, read_quantity
 from nemo_gym.verify.units import PERCENT
 
@@ -44,7 +44,10 @@ def is_same_text(text: str, said: str) -> bool:
     wanted, given = normalize(one), normalize(other)
     if wanted and (wanted == given or _ARTICLE.sub("", given) == _ARTICLE.sub("", wanted)):
         return True
-    return not has_words(one) and bool(one) and is_same_formula(one, other)
+    if is_same_molecule(text, said):
+        return True
+    is_formula = bool(one) and (not has_words(one) or strip_math_marks(text) != text.strip())
+    return is_formula and is_same_formula(one, other)
 
 
 def plain_text(text: str) -> str:
@@ -72,6 +75,8 @@ _DECORATION = re.compile(
     r"\\(?:textcolor|colorbox)\s*\{\w+\}|\\color\s*\{\w+\}|\\(?:rm|bf|it|sf|tt|displaystyle|[lL]arge|huge)(?![a-zA-Z])"
 )
 _BRACES = re.compile(r"(?<![\\\w^_}])\{([^{}]*)\}(?!\{)")
+_ARGUMENT_SPACE = re.compile(r"(\\(?:[dtc]?frac|sqrt)(?![a-zA-Z])|\})\s+(?=\{)")
+"""Without it the braces of an argument would be those of a group, which mean nothing."""
 _TAG = re.compile(r"<(b|strong|i|em|u|code|mark)>([^<>]*)</\1>", re.IGNORECASE)
 _STARS = re.compile(r"(?<![\w*])\*{1,3}([^*]+)\*{1,3}(?![\w*])")
 _LETTERS_OF_SCRIPTS = str.maketrans("أبجدঅবডঢ", "ABCDABCD")
@@ -84,6 +89,7 @@ _DOLLAR = "\0"
 def remove_marks(statement: str) -> str:
     """Remove typesetting that means nothing: fonts, colours, spaces of LaTeX, dollars, emphasis."""
     text = _STARS.sub(r"\1", _TAG.sub(r"\2", statement.translate(_LETTERS_OF_SCRIPTS)))
+    text = _ARGUMENT_SPACE.sub(r"\1", text)
     text = _SPACE.sub(" ", unwrap_text(_BRACES.sub(r"\1", _DECORATION.sub("", unwrap_text(text)))))
     text = re.sub(r"\\[()\[\]]", " ", text)
     text = text.replace("\\$", _DOLLAR)

@@ -51,6 +51,21 @@ _HEDGE = re.compile(
     r"\b(?:otherwise|alternatively|alternately|versus|vs|failing\s+that|unless|either)\b|[❌✗✘✖❎🚫⛔👎]",
     re.IGNORECASE,
 )
+_DISTRUST = re.compile(
+    r"\b(?:wrongly|mistakenly|incorrectly|erroneously|falsely|misconception|misunderstanding|fallacy|pitfall|tempting"
+    r"|runner[- ]up|second[- ]best|far\s+from\s+(?:right|correct|true|certain)|opposite\s+of\s+(?:the|what)"
+    r"|(?:common|typical|frequent|popular|classic|usual|easy|careless|natural)\s+"
+    r"(?:mistake|error|trap|confusion|slip|blunder|wrong|guess)s?"
+    r"|what\s+(?:most|many|some)\s+(?:people|students|readers|beginners|test[- ]takers)\b.{0,80}"
+    r"\b(?:pick|choose|select|guess|say|think|assume|answer)"
+    r"|(?:least|less)\s+(?:likely|plausible|probable|suitable|accurate|appropriate|convincing|reasonable|correct)"
+    r"(?=\W*$|\s+(?:options?|choices?|answers?|candidates?|one|of|to\s+be|among|here|than)\b))",
+    re.IGNORECASE,
+)
+"""Remarks that reject an option without a word of denial. "The least likely to react" describes it."""
+_ABOUT_IT = re.compile(
+    r"\W*(?:but\s+)?(?:it|this|that|which)(?:['’]s|\s+(?:is|was|seems|looks))\b", re.IGNORECASE
+)
 _IDIOM = re.compile(
     r"\b(?:no\s+(?:doubt|question)|without\s+(?:a\s+|any\s+)?(?:doubt|question)|beyond\s+(?:a\s+|any\s+)?doubt)\b"
     r"|\b(?:all\s+)?(?:the\s+)?(?:others?|rest|everything\s+else|none\s+of\s+the\s+others|(?:other|remaining)\s+(?:options|choices|answers|ones))\s+(?:is|are|were|do|does|can|fits?)"
@@ -76,12 +91,57 @@ def is_only_choice(letter: str, rest: str, options: Options, label: str = "") ->
     remark = _without_own_text(core, options[letter])
     if remark is None:
         return False
+    is_behind_label = bool(label) and remark == core
+    if not is_behind_label:
+        remark = strip_denied_others(remark, letter, options)
     first, *later = re.split(r"(?<=[.!])\s+", _IDIOM.sub(" ", remark))
-    if label.endswith((".", "!")) and remark == core:
+    if label.endswith((".", "!")) and is_behind_label:
         first, later = "", [first, *later]
     return not _is_taken_back(first, letter, options) and not any(
         _is_taken_back_later(sentence, letter, options) for sentence in later
     )
+
+
+_KIND = r"(?i:(?:the\s+)?(?:options?|choices?|answers?)\s+)?"
+_JOINED = r"\s*(?:,\s*(?:and|or|nor)\s|,|\band\b|\bor\b|\bnor\b|&)\s*"
+_DENIED_ONES = (
+    r"\s+(?:(?:is|are|was|were|being|has\s+been|have\s+been|can\s+be|must\s+be|would\s+be|seems?|looks?|clearly|simply"
+    r"|obviously|both|all|does|do|did|can|could|has|have|would)\b\s*){0,4}"
+    r"(?:(?:\w+n['’]t|cannot|not)\b"
+    r"(?!\s+(?:wrong|incorrect|false|ruled|impossible|excluded|eliminated|out|only|just|merely)\b)"
+    r"(?:\s+(?:be\s+)?(?:right|correct|true|possible))?"
+    r"|wrong|incorrect|false|ruled\s+out|eliminated|excluded|rejected|impossible|implausible|out\b|fails?\b|contradicts?\b)"
+    r"(?![^.;]*\b(?:right|correct|too|also|possible|either|well)\b)[^.,;)]*"
+)
+
+
+_LONGEST_REMARK = 500
+"""A longer remark is not searched for denials of other options."""
+
+
+def strip_denied_others(remark: str, letter: str, options: Options) -> str:
+    """Return a remark without the clauses that deny other options: "not A", "A is wrong", "(A and D are wrong)"."""
+    others = [other for other in options if other != letter]
+    if (
+        not others
+        or len(remark) > _LONGEST_REMARK
+        or (DENIAL.search(normalize(remark)) is None and _NEGATIVE.search(remark) is None)
+    ):
+        return remark
+    texts = "".join(rf"|(?i:{re.escape(options[other])})" for other in others if has_words(options[other]))
+    name = rf"{_KIND}\(?(?:[{''.join(others)}]{texts})\)?(?!\w)"
+    names = rf"{name}(?:{_JOINED}{name}){{0,9}}"
+    clause = (
+        rf"(?:^|[,;:(–—]|\s-\s|\b(?:and|but|as|while)\b)\s*(?:(?:and|but|so|while)\s+)?"
+        rf"(?:(?i:not)\s+{names}(?=\W*$|\s*[,;.)])|{names}{_DENIED_ONES})"
+    )
+    return re.sub(clause, " ", remark)
+
+
+_NEGATIVE = re.compile(
+    r"n['’]t\b|\b(?:ruled|eliminated|excluded|rejected|impossible|implausible|out|fails?|contradicts?)\b",
+    re.IGNORECASE,
+)
 
 
 def _without_own_text(remark: str, own_text: str) -> str | None:
@@ -104,9 +164,8 @@ def _is_taken_back(sentence: str, letter: str, options: Options) -> bool:
     said = normalize(sentence)
     if set(_named_letters(sentence, options)) - {letter} or _names_text(said, letter, options):
         return True
-    return any(
-        denial is not None for denial in (_REFUSED.match(said), DENIAL.search(said), _HEDGE.search(said))
-    )
+    found = (_REFUSED.match(said), DENIAL.search(said), _HEDGE.search(said), _DISTRUST.search(said))
+    return any(denial is not None for denial in found)
 
 
 def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
@@ -118,9 +177,9 @@ def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
     is_alternative = _ALSO.match(sentence) is not None or len(said.split()) < 3
     if mentioned or (is_alternative and _names_text(said, letter, options)):
         return True
-    return any(
-        found is not None for found in (_REFUSED.match(said), _RETRACTION.search(said), _HEDGE.search(said))
-    )
+    found = (_REFUSED.match(said), _RETRACTION.search(said), _HEDGE.search(said))
+    is_distrusted = _ABOUT_IT.match(said) is not None and _DISTRUST.search(said) is not None
+    return is_distrusted or any(denial is not None for denial in found)
 
 
 def _names_text(said: str, letter: str, options: Options) -> bool:

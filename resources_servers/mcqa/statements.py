@@ -20,7 +20,7 @@ from resources_servers.mcqa.option_texts import (
     is_same_text,
     plain_text,
 )
-from resources_servers.mcqa.remarks import REASON, is_only_choice
+from resources_servers.mcqa.remarks import REASON, is_only_choice, strip_denied_others
 
 MAX_CHARS = 5_000
 """A longer statement names nothing."""
@@ -54,6 +54,7 @@ def find_lettered(
         or lead.endswith("#")
         or rest[0] in ",;"
         or REASON.match(rest.lstrip(" ,;:(–—-")) is not None
+        or (may_explain and strip_denied_others(rest, letter, options) != rest)
     )
     if not is_marked and (is_word or not may_explain):
         return None
@@ -62,6 +63,14 @@ def find_lettered(
     if find_same(statement, options) not in (None, letter):
         return None
     return letter if is_only_choice(letter, rest, options, label) else None
+
+
+def find_labelled(statement: str, options: Options) -> str | None:
+    """Return the option that a statement names by its letter in upper case and all of its text: "C) Nitrogen"."""
+    found = _LETTER.match(_letter_text(statement)) if len(statement) <= MAX_CHARS else None
+    if found is None or not options.get(found["letter"]):
+        return None
+    return found["letter"] if _is_own(found["rest"].strip(), found["letter"], options) else None
 
 
 def find_by_text(statement: str, options: Options, *, may_explain: bool) -> str | None:
@@ -172,7 +181,8 @@ _COMMENT = (
     r"|because|since|as|given|due|is|are|was"
 )
 _TAIL = re.compile(
-    rf"\s*\((?!\))|\s+[-–—]\s|[.;:!,](?=\s)|\s+(?:{_COMMENT})\b|\s+(?=[✅✔✓☑🙂😊🎉👍])", re.IGNORECASE
+    rf"\s*\((?!\))|\s+[-–—]\s|[.;:!,](?=\s)|\s+(?:{_COMMENT})\b|\s+(?:and|but)\s+not\b|\s+(?=[✅✔✓☑🙂😊🎉👍])",
+    re.IGNORECASE,
 )
 _MOST_TAILS = 20
 
@@ -198,6 +208,9 @@ _PRONOUN = re.compile(r"\W*(?:it|they|he|she|we|you|there|this|that|if|when)\b",
 
 def _is_gloss(head: str, tail: str, letter: str, options: Options) -> bool:
     """Return whether the words after an option's text explain it, and do not make it a part of something else."""
+    tail = strip_denied_others(tail, letter, options)
+    if not tail.strip(" ."):
+        return True
     again = _LETTER_AGAIN.fullmatch(tail)
     if again is not None and again["letter"].upper() == letter:
         return True

@@ -48,7 +48,32 @@ def test_a_number_is_said_as_a_whole(text: str, phrase: str, is_said: bool) -> N
 
 @pytest.mark.parametrize(
     ("one", "other", "is_same"),
-    [("x^2", "$x^{2}$", True), ("x²", "x^2", True), ("2x", "2 x", True), ("x^2", "x^2+1", False)],
+    [
+        ("x^2", "$x^{2}$", True),
+        ("x²", "x^2", True),
+        ("2x", "2 x", True),
+        ("x^2", "x^2+1", False),
+        (r"\frac{1}{x}", "1/x", True),
+        (r"\frac{1}{x}", r"\dfrac1x", True),
+        (r"\frac{\pi}{2}", "π/2", True),
+        (r"\frac{a+b}{2}", "(a + b)/2", True),
+        (r"\frac{1}{2}mv^2", "1/2 m v²", True),
+        ("x^{1/2}", r"x^{\frac12}", True),
+        (r"2\pi r", "2πr", True),
+        (r"\frac{1}{2x}", "1/2x", False),
+        (r"\frac{1}{x+1}", "1/x+1", False),
+        (r"\frac{a}{bc}", "a/b/c", False),
+        (r"\sin\frac{x}{2}", r"\sin x/2", False),
+        (r"\pi r", r"\pir", False),
+        ("12", "1 2", False),
+        ("CO2", r"\text{CO}_2", True),
+        (r"$\text{H}_2\text{O}$", r"\ce{H2O}", True),
+        ("SO₄²⁻", r"\mathrm{SO_4^{2-}}", True),
+        ("Fe2(SO4)3", "Fe_2(SO_4)_3", True),
+        ("CO2", "CO^2", False),
+        ("Co", "CO", False),
+        ("A" * 5_000 + "!", "A" * 5_000, False),
+    ],
 )
 def test_formulas_are_compared_by_their_spelling(one: str, other: str, is_same: bool) -> None:
     assert is_same_formula(one, other) is is_same

@@ -217,6 +217,46 @@ c) because it is inert
 Option C because of its mass
 option C is right
 """),
+    "another option is denied": Table(GASES, (WORDS, ANY_LINE), r"""
+C, not A.
+C, not A
+C and not A
+C but not A
+C, and not B
+C (not A)
+C; A is wrong
+C, A is wrong
+C (A is wrong)
+C, A and B are wrong
+C; A, B and D are incorrect
+C, option A is ruled out
+C; A isn't right
+C (A and D can be ruled out)
+C, while A is wrong
+C, not A or B
+C is right, A is wrong
+C is correct and not A
+C, not oxygen
+C; oxygen is wrong
+C: Nitrogen, not Oxygen
+C (Nitrogen), not A
+Nitrogen, not oxygen
+Nitrogen and not oxygen
+Nitrogen, not A
+Nitrogen (not oxygen)
+"""),
+    "another option is denied after a letter that is a word": Table(
+        {"A": "Oxygen", "C": "Nitrogen", "D": "Argon"}, (WORDS, ANY_LINE), r"""
+C (A is wrong)
+C; A does not fit
+"""),
+    "a property in words of doubt": Table(GASES, (WORDS, ANY_LINE), r"""
+C is the least likely to react
+C has the least mass
+C is the gas that is hard to mistake
+C is what remains
+C is the natural choice
+"""),
     "a place or a reason after the text": Table(CITIES, (BOXED, WORDS, ANY, ANY_LINE), r"""
 Rome, Italy
 Rome is the capital
@@ -363,6 +403,43 @@ Nitrogen is wrong
 Nitrogen is ruled out
 never C
 non-C
+"""),
+    "a remark that rejects": Table(GASES, EVERY, r"""
+C is the least likely
+C is the least likely option
+C is the least plausible answer
+C is less likely than the others
+C is the least likely to be correct
+C is what most people would wrongly pick
+C is what many students pick
+C is often chosen mistakenly
+C is a common mistake
+C is a common mistake of beginners
+C is a classic trap
+C is the typical error
+C is a tempting choice
+C is a common misconception
+C is far from right
+C is the runner-up
+C is the opposite of the answer
+C. This is the least likely option.
+C. It is a common mistake.
+Nitrogen is a common mistake
+Nitrogen is the least likely
+"""),
+    "a denial of another option that denies the choice too": Table(GASES, EVERY, r"""
+C is wrong, not A
+C, A is wrong too
+C; A is not wrong
+C; A isn't impossible
+C, not A but B
+C, not sure
+C, not that A is wrong
+C or A, not B
+C and not C
+not C, not A
+C; A is also right
+Nitrogen, not only oxygen
 """),
     "a hedge": Table(GASES, EVERY, r"""
 maybe C

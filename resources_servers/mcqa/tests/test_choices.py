@@ -97,6 +97,44 @@ def test_lenient_takes_any_form(text: str) -> None:
     assert read_choice(text, OPTIONS, ChoiceFormat.LENIENT) == "B"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "B) Iron oxide",
+        "B: Iron oxide",
+        "B. Iron oxide",
+        "(B) Iron oxide",
+        "**B) Iron oxide**",
+        "**B. iron oxide.**",
+        "B - Iron oxide",
+        "B (Iron oxide)",
+        "[B] Iron oxide",
+    ],
+)
+def test_lenient_takes_a_letter_with_its_text_as_the_whole_message(text: str) -> None:
+    assert read_choice(text, OPTIONS, ChoiceFormat.LENIENT) == "B"
+    assert read_choice(text, OPTIONS, ChoiceFormat.STRICT_BOXED) is None
+    assert read_choice(text, OPTIONS, ChoiceFormat.ANSWER_LINE) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "B) Iron",
+        "Z) Iron oxide",
+        "B) Iron oxide is wrong",
+        "A) Iron\nB) Iron oxide",
+        "B) Iron oxide or A) Iron",
+        "not B) Iron oxide",
+        "B) Iron oxide?",
+        "B) Rust",
+        "Iron oxide",
+    ],
+)
+def test_lenient_takes_no_other_message_without_a_mark(text: str) -> None:
+    assert read_choice(text, OPTIONS, ChoiceFormat.LENIENT) is None
+
+
 def test_lenient_does_not_guess() -> None:
     assert read_choice("It may be A, B or C.", OPTIONS, ChoiceFormat.LENIENT) is None
 

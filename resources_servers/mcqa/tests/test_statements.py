@@ -8,6 +8,10 @@ import pytest
 
 from resources_servers.mcqa.choices import ChoiceFormat, read_choice
 from resources_servers.mcqa.tests.choice_cases import ANY, ANY_LINE, NAMED, NOT_NAMED, PLACES, Table
+from resources_servers.mcqa.tests.formula_cases import NAMED_FORMULAS, UNNAMED_FORMULAS
+
+ALL_NAMED = NAMED | NAMED_FORMULAS
+ALL_NOT_NAMED = NOT_NAMED | UNNAMED_FORMULAS
 
 
 def cases(table: Table) -> Iterator[tuple[ChoiceFormat, str]]:
@@ -17,9 +21,9 @@ def cases(table: Table) -> Iterator[tuple[ChoiceFormat, str]]:
                 yield ChoiceFormat(ANY if place == ANY_LINE else place), template.replace("%s", statement)
 
 
-@pytest.mark.parametrize("reason", NAMED)
+@pytest.mark.parametrize("reason", ALL_NAMED)
 def test_a_statement_that_names_one_option_picks_it(reason: str) -> None:
-    table = NAMED[reason]
+    table = ALL_NAMED[reason]
     wrong = [
         f"{form}: {text!r} -> {found}"
         for form, text in cases(table)
@@ -28,9 +32,9 @@ def test_a_statement_that_names_one_option_picks_it(reason: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("reason", NOT_NAMED)
+@pytest.mark.parametrize("reason", ALL_NOT_NAMED)
 def test_a_statement_that_names_no_option_or_several_picks_nothing(reason: str) -> None:
-    table = NOT_NAMED[reason]
+    table = ALL_NOT_NAMED[reason]
     wrong = [
         f"{form}: {text!r} -> {found}"
         for form, text in cases(table)
