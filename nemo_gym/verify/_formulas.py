@@ -49,6 +49,17 @@ def decide(one: str, other: str) -> Decision:
     return _without_errors(lambda: compare_expressions(parse(one), parse(other), are_decimals))
 
 
+def is_rounded_to(exact: str, rounded: Fraction, places: int) -> bool:
+    """Return whether `rounded` is the value of a formula, rounded or cut to a number of decimal places."""
+    try:
+        value = complex(parse(exact).evalf(DIGITS))
+    except (Unstructured, TypeError, ValueError):
+        return False
+    decimal, unit = float(rounded), 0.1**places
+    is_cut = places > 0 and 0 <= abs(value) - abs(decimal) < unit and value.real * decimal >= 0
+    return is_cut or abs(value - decimal) <= unit / 2 * (1 + ROUNDING)
+
+
 def _without_errors(compare: Callable[[], Decision]) -> Decision:
     """Return the decision; undecided if sympy fails, which has no single error for what it cannot do."""
     try:
@@ -84,6 +95,7 @@ def _compare_differences(operator: str, one: tuple[str, str], other: tuple[str, 
 _UNCLEAR = (
     (re.compile(r"\d\s+\d"), "white space between digits"),
     (re.compile(r"'"), "a prime"),
+    (re.compile(r"!\s*!"), "a double factorial"),
     (re.compile(r"[\d)]\s*_"), "a base"),
     (
         re.compile(r"\\(?:ldots|cdots|vdots|text|mathrm|dot|overline|widehat|angle|pmod)(?![a-zA-Z])"),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
+from nemo_gym.verify._math_names import is_name, names_one_value
 from nemo_gym.verify._math_words import Time, Words, is_identifier, read_time, read_words
 from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, spelled
 from nemo_gym.verify._typesetting import strip_braces, strip_text_command, strip_typesetting
@@ -74,6 +75,14 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
+class Rounded:
+    """An exact value followed by its approximation, which has to agree."""
+
+    exact: Value
+    rounded: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """Any other relation of two expressions."""
 
@@ -82,7 +91,7 @@ class Relation:
     right: str
 
 
-Answer = Words | Value | Numeral | Collection | Labelled | Claims | Relation | Time
+Answer = Words | Value | Numeral | Collection | Labelled | Claims | Rounded | Relation | Time
 
 
 def read_answer(text: str) -> Answer:
@@ -216,28 +225,6 @@ _OPERATORS = re.compile(
     r"|parallel|Rightarrow|Leftrightarrow)(?![a-zA-Z])|[<>=]"
 )
 _MIRRORED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
-_ARGUMENT = r"(?:\\cdot\s*)?\([^()=<>]{0,20}\)"
-_NAME = re.compile(
-    r"(?:m\s*)?(?:\\(?:angle|overline|bar|hat|vec|text|mathrm|operatorname|Delta|triangle)\s*)*\{?"
-    r"(?:\\[a-zA-Z]+|[a-zA-Z]{1,3}|(?<=\{)[a-zA-Z ]+)\}?(?:_\{?\w{1,5}\}?)?'*\s*(?:\\cdot)?\s*(?:\([^()=<>]{0,20}\))?"
-    rf"|[a-zA-Z](?:_\{{?\w{{1,5}}\}}?)?\^\{{(?:-1|\(\w\))\}}\s*{_ARGUMENT}"
-    r"|(?:P|Pr|E|Var|\\mathbb\{[PE]\})\s*(?:\\cdot\s*)?(?:\([^()]{1,40}\)|\[[^\[\]]{1,40}\])"
-    r"|\\(?:sin|cos|tan|cot|sec|csc)\s*(?:\(?(?:\\[a-zA-Z]+|[a-zA-Z]{1,3})\)?)"
-    r"|\\(?:lim|int|sum|prod)(?![a-zA-Z]).*|\(\s*[a-zA-Z](?:\s*,\s*[a-zA-Z])+\s*\)"
-    r"|\\begin\{pmatrix\}[\sa-zA-Z\\&]+\\end\{pmatrix\}"
-    rf"|\(\s*[a-zA-Z]\s*(?:\\circ\s*[a-zA-Z]\s*)+\)\s*{_ARGUMENT}"
-    r"|\\frac\s*\{d\}\{d[a-zA-Z]\}\s*(?:\\cdot\s*)?[a-zA-Z](?:\([a-zA-Z]\))?"
-    r"|\\frac\s*\{d(?:\^\{\d\})?[a-zA-Z]?\}\{d[a-zA-Z](?:\^\{\d\})?\}"
-)
-
-
-def is_name(text: str) -> bool:
-    """Return whether `text` names a quantity: a variable, an index, a function of something, a segment."""
-    text = re.sub(r"\\mathrm\s*\{([a-zA-Z])\}", r"\1", text)
-    return _NAME.fullmatch(text.strip()) is not None and spelled(text).strip() not in _CONSTANTS
-
-
-_CONSTANTS = frozenset({"\\pi", "e", "i", "\\infty", "\\emptyset"})
 
 
 def _read_relation(text: str, depth: int) -> Answer | None:
@@ -248,6 +235,8 @@ def _read_relation(text: str, depth: int) -> Answer | None:
     if len(parts) > 1 and all(_OPERATORS.search(_outside(part)) for part in parts):
         return _join_inequalities(tuple(_read(part, depth) for part in parts), {"or"})
     sides = _split(text, _OPERATORS)
+    if operators[-1] == "\\approx" and set(operators[:-1]) <= {"="} and not is_name(sides[-2]) and sides[-2]:
+        return _read_rounded(sides, depth)
     if set(operators) <= {"=", "\\approx"}:
         return _read_equation(sides, depth)
     if operators == ["\\in"]:
@@ -267,15 +256,33 @@ def _read_equation(sides: list[str], depth: int) -> Answer:
         return _read(sides[1], depth)
     if not all(sides):
         raise Unstructured("a side of the equation is missing")
-    if is_name(sides[-1]) and not is_name(sides[0]):
+    if _is_named(sides[-1]) and not _is_named(sides[0]):
         sides = sides[::-1]
-    if is_name(sides[0]):
+    if is_name(sides[0]) or (len(sides) > 2 and names_one_value(sides[0])):
         stated = [side for side in sides[1:-1] if not is_name(side)]
         rest = tuple(_read(side, depth) for side in (*stated, sides[-1]))
         return Labelled(sides[0], rest[0] if len(rest) == 1 else Claims(rest))
-    if re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+|\{[a-z]+\}", "", "".join(sides))) and len(sides) == 2:
+    has_names = re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+|\{[a-z]+\}", "", "".join(sides)))
+    if len(sides) == 2 and (has_names or any(map(_is_named, sides))):
         return Relation("=", *sides)
     return Claims(tuple(_read(side, depth) for side in sides))
+
+
+def _read_rounded(sides: list[str], depth: int) -> Answer:
+    r"""Return the exact value and its approximation: `\frac{1}{3} \approx 0.333`, also with a name before it."""
+    exact, rounded = _read(sides[-2], depth), _read(sides[-1], depth)
+    if not (isinstance(exact, Value) and isinstance(rounded, Value) and rounded.quantity) or "/" in sides[-1]:
+        return _read_equation(sides, depth)
+    value = Rounded(exact, rounded)
+    if len(sides) == 2:
+        return value
+    if len(sides) == 3 and _is_named(sides[0]):
+        return Labelled(sides[0], value)
+    return _read_equation(sides, depth)
+
+
+def _is_named(side: str) -> bool:
+    return is_name(side) or names_one_value(side)
 
 
 def _read_inequality(sides: list[str], operators: list[str], depth: int) -> Answer | None:

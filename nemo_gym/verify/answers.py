@@ -8,8 +8,9 @@ most explicit to the least explicit:
     tag     <answer>X</answer>
     line    "#### X", "A: X", "Answer: X", "The answer is X"
 
-An answer may have several marks: "Answer: $\boxed{X}$" is X. A box that the words before it deny ("not \boxed{X}")
-states nothing, and boxes that "or" or a comma joins are one answer, so that no text names all answers and wins.
+An answer may have several marks: "Answer: $\boxed{X}$" is X. A box that the words around it deny ("not \boxed{X}",
+"\boxed{X} is wrong") or make another quantity of ("at least \boxed{X}") states nothing, and boxes that "or" or a
+comma joins are one answer, so that no text names all answers and wins.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from nemo_gym.responses.wire import read_field, text_of_content
+from nemo_gym.verify._denials import is_denied
 
 
 class AnswerForm(StrEnum):
@@ -107,15 +109,19 @@ class _Box(NamedTuple):
 def last_boxed(text: str) -> str | None:
     r"""Return the content of the last complete `\boxed{…}`, of nested boxes the innermost. Runs in linear time.
 
-    Boxes after a denial do not count. Boxes joined by "or", "and" or a comma are one: "\boxed{1} or \boxed{2}" is
-    "1 or 2".
+    Boxes that the words around them deny or change do not count. Boxes joined by "or", "and" or a comma are one:
+    "\boxed{1} or \boxed{2}" is "1 or 2".
     """
-    boxes = [box for box in _innermost(_find_boxes(text)) if not _is_denied(text, box)]
+    boxes = [box for box in _innermost(_find_boxes(text)) if not is_denied(text, box.start, box.end + 1)]
     if not boxes:
         return None
     content = text[boxes[-1].content_start : boxes[-1].end].strip()
     for before, after in pairwise(reversed(boxes)):
-        joint = _JOINT.fullmatch(text, after.end + 1, before.start) if before.start - after.end < 40 else None
+        joint = (
+            _JOINT.fullmatch(text, after.end + 1, before.start)
+            if before.start - after.end < _LONGEST_JOINT
+            else None
+        )
         if joint is None:
             break
         other = text[after.content_start : after.end].strip()
@@ -123,17 +129,8 @@ def last_boxed(text: str) -> str | None:
     return content
 
 
+_LONGEST_JOINT = 40
 _JOINT = re.compile(r"[\s$*_\\()\]\[]*(or|and|,|;|/|&)(?:\s*(?:or|and|else|maybe|perhaps))*[\s$*_\\()\]\[]*")
-_DENIAL_BEFORE = re.compile(
-    r"(?:\b(?:not|never|cannot|nor|neither|rather\s+than|instead\s+of)|n['’]t)"
-    r"(?:\s+(?:be|equal(?:\s+to)?|a|an|the))*[\s$*_:\\(\[{\"']*$",
-    re.IGNORECASE,
-)
-_LONGEST_DENIAL = 40
-
-
-def _is_denied(text: str, box: _Box) -> bool:
-    return _DENIAL_BEFORE.search(text[max(0, box.start - _LONGEST_DENIAL) : box.start]) is not None
 
 
 def _find_boxes(text: str) -> list[_Box]:
@@ -209,12 +206,23 @@ def last_answer_line(text: str, marks: Sequence[re.Pattern[str]] = ANSWER_MARKS)
     return tidy(answer) if answer else None
 
 
+def _write_denials(text: str) -> str:
+    """Return `text` with "not" before each denied box, because a line of it may not show the denial."""
+    for box in reversed(_find_boxes(text) if "\\boxed" in text or "\\fbox" in text else []):
+        if is_denied(text, box.start, box.end + 1) and not _NOT.search(text[: box.start][-_LONGEST_JOINT:]):
+            text = f"{text[: box.start]}not {text[box.start :]}"
+    return text
+
+
+_NOT = re.compile(r"\b(?:not|at\s+\w+|than)\W*$", re.IGNORECASE)
+
+
 def last_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> str | None:
     """Return the group `answer` of the last line that matches one of `marks`; the next line where it is empty.
 
     Markdown emphasis is removed first. Of an answer with a box, the content of the box is returned.
     """
-    lines = text.splitlines()
+    lines = _write_denials(text).splitlines()
     for index in reversed(range(len(lines))):
         plain = _EMPHASIS.sub("", lines[index]).strip()
         for mark in marks:
@@ -234,7 +242,7 @@ def _read_box_in(line: str) -> str | None:
     """Return the content of the last box in an answer line; None when the line names an alternative to it."""
     boxes = _find_boxes(line)
     if len(boxes) == 1:
-        before, after = line[: boxes[0].start][-_LONGEST_DENIAL:], line[boxes[0].end + 1 :]
+        before, after = line[: boxes[0].start][-_LONGEST_JOINT:], line[boxes[0].end + 1 :]
         if _ALTERNATIVE_BEFORE.search(before) or _ALTERNATIVE_AFTER.match(after):
             return None
     return last_boxed(line)

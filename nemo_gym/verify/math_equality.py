@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from nemo_gym.processes.workers import WorkerPool
-from nemo_gym.verify._formulas import Decision, decide, decide_relations
+from nemo_gym.verify._formulas import Decision, decide, decide_relations, is_rounded_to
 from nemo_gym.verify._math_answers import (
     Answer,
     Claims,
@@ -28,11 +28,13 @@ from nemo_gym.verify._math_answers import (
     Labelled,
     Numeral,
     Relation,
+    Rounded,
     Unstructured,
     Value,
     read_answer,
     read_complement,
 )
+from nemo_gym.verify._math_names import names_one_value
 from nemo_gym.verify._math_words import Time, Words
 from nemo_gym.verify._notation import is_same_spelling, spelled
 from nemo_gym.verify._typesetting import strip_typesetting
@@ -191,7 +193,23 @@ def _compare_words(words: Words, other: Answer) -> Decision:
 _MIRRORED = {"<": ">", "\\le": "\\ge"}
 
 
+def _compare_rounded(stated: Rounded, other: Answer) -> Decision:
+    """Compare an exact value, if its approximation agrees with it; the approximation may be what is expected."""
+    if isinstance(other, Rounded):
+        other = other.exact
+    quantity, written = stated.rounded.quantity, re.search(r"\.(\d*)", stated.rounded.text)
+    assert quantity is not None
+    if not is_rounded_to(stated.exact.text, quantity.value, len(written[1]) if written else 0):
+        return Decision.DIFFERENT
+    found = _compare(stated.exact, other)
+    return found if found is Decision.EQUAL else _compare(stated.rounded, other)
+
+
 def _compare_relations(relation: Relation, other: Answer) -> Decision:
+    if isinstance(other, Value | Collection) and relation.operator == "=":
+        for names, value in ((relation.left, relation.right), (relation.right, relation.left)):
+            if names_one_value(names):
+                return _compare(read_answer(value), other)
     if not isinstance(other, Relation):
         complement = (
             read_complement(relation) if isinstance(other, Collection) and other.marks == "u" else None
@@ -398,6 +416,7 @@ def _write_number(quantity: Quantity) -> str:
 
 _COMPARISONS: tuple[tuple[type, Callable[[Any, Answer], Decision]], ...] = (
     (Words, _compare_words),
+    (Rounded, _compare_rounded),
     (Relation, _compare_relations),
     (Time, _compare_times),
     (Numeral, _compare_numerals),

@@ -724,6 +724,41 @@ f^{-1}\left(x\right) = \sqrt{x} | \sqrt{x}
 \sum_{k=1}^{\infty} \frac{1}{k^2} | \frac{\pi^2}{6}
 \lim_{n\to\infty} (1+\frac{1}{n})^n | e
 """,
+    "a quantity of several names, an exact value with its approximation": r"""
+25 | m+n = 25
+25 | m+n = 12+13 = 25
+25 | |AB| = 25
+125 | 100m+n=125
+25 | AB+BC=25
+25 | 25 = m+n
+25 | a+b+c = 25
+25 | p - q = 25
+5 | |z| = 5
+5 | |\vec{a}+\vec{b}| = 5
+5 | |z_1-z_2| = 5
+90^\circ | \angle A + \angle B = 90^\circ
+5 | a_1+a_2 = 5
+25 | f(1)+f(2)=25
+25 | x+y = 25
+14 | AB \cdot CD = 14
+14 | a^2+b^2=14
+\frac{5}{2} | \frac{a}{b}+\frac{b}{a} = \frac{5}{2}
+25 | 10a+b = 25
+3\sqrt{2} | AB+CD = 3\sqrt{2}
+25\text{ cm} | AB+BC = 25
+m+n=25 | m+n = 25
+2x+3y=6 | 4x+6y=12
+\frac{1}{3} | \frac{1}{3} \approx 0.333
+2\sqrt{3} | 2\sqrt{3} \approx 3.46
+\frac{2}{3} | \frac{2}{3} \approx 0.67
+\frac{2}{3} | x = \frac{2}{3} \approx 0.667
+\pi | \pi \approx 3.14
+2\sqrt{3}\text{ cm} | 2\sqrt{3}\text{ cm} \approx 3.46\text{ cm}
+-\sqrt{2} | -\sqrt{2} \approx -1.414
+\ln 2 | \ln 2 \approx 0.693
+\frac{7}{2} | \frac{7}{2} \approx 3.5
+(2n)! | (2n)(2n-1)!
+""",
 }
 
 REJECTED = {
@@ -1240,6 +1275,29 @@ F_{100} | F_{101}
 5 | 5 dollars minimum
 5 | 5 km maybe
 5 | 5 km below
+""",
+    "an equation to be solved, a curve, an approximation that does not agree": r"""
+25 | x^2=25
+25 | 2x=25
+25 | x+1=25
+25 | x^2+x=25
+25 | |x|=25
+25 | |x-1|=25
+6 | 2x+3y=6
+25 | x^2+y^2=25
+25 | a+b+1=25
+25 | \sin x+\cos x=25
+25 | 2x+3x = 25
+25 | 3AB=25
+25 | m+n=26
+25 | m+n=12+12=25
+25 | m+n=p
+\frac{1}{3} | \frac{1}{3} \approx 0.34
+2\sqrt{3} | 2\sqrt{3} \approx 3.56
+\sqrt{3} | \sqrt{2} \approx 1.73
+\frac{1}{3} | 0.333
+(2n)!! | (2n)!
+n!! | n!
 """,
 }
 

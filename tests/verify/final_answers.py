@@ -244,6 +244,12 @@ The answer is:
 ANSWER
 \]
 """),
+    Spellings(ONLY_LINES | NO_DENIALS, r"""
+\boxed{9} is wrong. It is \boxed{ANSWER}. This is not surprising.
+---
+\boxed{9}? No, that does not work.
+
+\boxed{ANSWER}, not 9."""),
     Spellings(ONLY_BOXES | NO_DENIALS, r"""
 Answer: 9
 No, that is wrong.
@@ -358,6 +364,29 @@ Answer: ANSWER
 Answer: 9
 ---
 \boxed{ANSWER} \boxed{9}
+---
+\boxed{ANSWER} is wrong.
+---
+\boxed{ANSWER} is not the answer.
+---
+The answer is \boxed{ANSWER}. No, that is wrong.
+---
+The answer is \boxed{ANSWER}.
+This is incorrect.
+---
+The wrong answer is \boxed{ANSWER}.
+---
+The following result is wrong: \boxed{ANSWER}
+---
+\boxed{ANSWER}? No, that does not work.
+---
+One might think it is \boxed{ANSWER}, but that is a mistake. I do not know the answer.
+---
+The answer is \boxed{ANSWER} or more.
+---
+The answer is at least \boxed{ANSWER}.
+---
+The answer is less than $\boxed{ANSWER}$.
 ---
 <answer>ANSWER</answer><answer>9</answer>
 ---

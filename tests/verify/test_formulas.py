@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
-from nemo_gym.verify._formulas import Decision, decide, decide_relations
+from nemo_gym.verify._formulas import Decision, decide, decide_relations, is_rounded_to
 from nemo_gym.verify._math_answers import Unstructured
 
 
@@ -83,3 +85,27 @@ def test_equations_are_compared_by_the_difference_of_their_sides() -> None:
 def test_an_unreadable_formula_raises(text: str) -> None:
     with pytest.raises(Unstructured):
         decide("2", text)
+
+
+@pytest.mark.parametrize(
+    ("exact", "rounded", "places", "agrees"),
+    [
+        (r"\frac{1}{3}", Fraction("0.333"), 3, True),
+        (r"\frac{2}{3}", Fraction("0.66"), 2, True),
+        (r"\frac{2}{3}", Fraction("0.67"), 2, True),
+        (r"-\sqrt{2}", Fraction("-1.41"), 2, True),
+        (r"\frac{1}{3}", Fraction("0.34"), 2, False),
+        (r"\sqrt{2}", Fraction("-1.41"), 2, False),
+        ("x", Fraction(1), 0, False),
+    ],
+)
+def test_a_decimal_may_be_a_value_rounded_or_cut(
+    exact: str, rounded: Fraction, places: int, agrees: bool
+) -> None:
+    assert is_rounded_to(exact, rounded, places) is agrees
+
+
+@pytest.mark.parametrize("text", ["(2n)!!", "n!!", "5!!"])
+def test_a_double_factorial_is_not_computed_as_a_factorial_of_a_factorial(text: str) -> None:
+    with pytest.raises(Unstructured):
+        decide(text, text.replace("!!", "!"))

@@ -11,9 +11,9 @@ from nemo_gym.verify._math_answers import (
     Labelled,
     Numeral,
     Relation,
+    Rounded,
     Unstructured,
     Value,
-    is_name,
     read_answer,
 )
 from nemo_gym.verify._math_words import Words
@@ -32,6 +32,8 @@ from nemo_gym.verify._math_words import Words
         ("x = 5", Labelled),
         ("1 + 1 = 2", Claims),
         (r"\neq 5", Relation),
+        ("m+n = 25", Relation),
+        (r"\frac{1}{3} \approx 0.333", Rounded),
     ],
 )
 def test_the_structure_of_an_answer_is_read(text: str, kind: type) -> None:
@@ -52,8 +54,3 @@ def test_a_pair_has_an_order_and_a_set_has_none() -> None:
 def test_a_collection_with_too_many_members_has_no_structure() -> None:
     with pytest.raises(Unstructured):
         read_answer("(" + ", ".join(str(number) for number in range(MAX_MEMBERS + 1)) + ")")
-
-
-def test_a_name_is_one_symbol() -> None:
-    assert is_name("x")
-    assert not is_name("x+1")

@@ -1,0 +1,70 @@
+r"""Names of quantities in formulas, and expressions of several names that are one quantity to be found.
+
+x, AB, \angle A, f(2), P(A)                names
+m+n, 100m+n, AB+BC, |AB|, |z|             quantities to be found: `m+n = 25` states 25
+x^2, 2x, x+1, |x|, 2x+3y, x^2+y^2         equations to be solved, and curves: `x^2 = 25` does not state 25
+"""
+
+from __future__ import annotations
+
+import re
+
+from nemo_gym.verify._notation import spelled
+
+_ARGUMENT = r"(?:\\cdot\s*)?\([^()=<>]{0,20}\)"
+_NAME = re.compile(
+    r"(?:m\s*)?(?:\\(?:angle|overline|bar|hat|vec|text|mathrm|operatorname|Delta|triangle)\s*)*\{?"
+    r"(?:\\[a-zA-Z]+|[a-zA-Z]{1,3}|(?<=\{)[a-zA-Z ]+)\}?(?:_\{?\w{1,5}\}?)?'*\s*(?:\\cdot)?\s*(?:\([^()=<>]{0,20}\))?"
+    rf"|[a-zA-Z](?:_\{{?\w{{1,5}}\}}?)?\^\{{(?:-1|\(\w\))\}}\s*{_ARGUMENT}"
+    r"|(?:P|Pr|E|Var|\\mathbb\{[PE]\})\s*(?:\\cdot\s*)?(?:\([^()]{1,40}\)|\[[^\[\]]{1,40}\])"
+    r"|\\(?:sin|cos|tan|cot|sec|csc)\s*(?:\(?(?:\\[a-zA-Z]+|[a-zA-Z]{1,3})\)?)"
+    r"|\\(?:lim|int|sum|prod)(?![a-zA-Z]).*|\(\s*[a-zA-Z](?:\s*,\s*[a-zA-Z])+\s*\)"
+    r"|\\begin\{pmatrix\}[\sa-zA-Z\\&]+\\end\{pmatrix\}"
+    rf"|\(\s*[a-zA-Z]\s*(?:\\circ\s*[a-zA-Z]\s*)+\)\s*{_ARGUMENT}"
+    r"|\\frac\s*\{d\}\{d[a-zA-Z]\}\s*(?:\\cdot\s*)?[a-zA-Z](?:\([a-zA-Z]\))?"
+    r"|\\frac\s*\{d(?:\^\{\d\})?[a-zA-Z]?\}\{d[a-zA-Z](?:\^\{\d\})?\}"
+)
+
+
+def is_name(text: str) -> bool:
+    """Return whether `text` names a quantity: a variable, an index, a function of something, a segment."""
+    text = re.sub(r"\\mathrm\s*\{([a-zA-Z])\}", r"\1", text)
+    return _NAME.fullmatch(text.strip()) is not None and spelled(text).strip() not in _CONSTANTS
+
+
+_CONSTANTS = frozenset({"\\pi", "e", "i", "\\infty", "\\emptyset"})
+
+_TERM_NAME = re.compile(
+    r"\\(?:vec|overline|bar|hat|mathbf|mathrm|angle|triangle)\s*\{?\s*[a-zA-Z]{1,3}\}?(?:_\{?\w{1,5}\}?)?"
+    r"|\[[A-Z]{3,6}\]|\\[a-zA-Z]+|[a-zA-Z]\s*\(\s*-?(?:\d+|[A-Z])\s*\)|[A-Z]{2,4}(?![a-z])"
+    r"|[a-zA-Z](?:_\{?\w{1,5}\}?)?'*"
+)
+_NO_NAMES = frozenset((
+    "\\frac", "\\cdot", "\\sqrt", "\\pi", "\\circ", "\\infty", "\\vec", "\\overline", "\\bar", "\\hat", "e", "i",
+))  # fmt: skip
+_SOLVED_FOR = re.compile(
+    r"\\(?:sin|cos|tan|cot|sec|csc|log|ln|exp|lim|int|sum|prod|pm|mp)(?![a-zA-Z])|\\text|[=<>,;]"
+)
+_ADDED_NUMBER = re.compile(r"(?:^|[({|])\s*-?\d+(?:\.\d+)?\s*[+-]|[+-]\s*\d+(?:\.\d+)?\s*(?=$|[+\-)}|])")
+_MODULUS = re.compile(r"\|(?P<inner>[^|]+)\|")
+_COORDINATES = frozenset("xyz")
+
+
+def names_one_value(text: str) -> bool:
+    r"""Return whether an expression of names is a quantity to be found, so that `m+n = 25` states 25.
+
+    It has two different names or more, and no number is added to it. With the coordinates x, y and z alone it is a
+    sum of them, because `2x+3y = 6` and `x^2+y^2 = 25` are curves. A modulus is one of a point, a segment, a vector, a
+    set or a complex number: `|x| = 5` has two solutions.
+    """
+    text = text.strip()
+    modulus = _MODULUS.fullmatch(text)
+    inner = modulus["inner"].strip() if modulus else text
+    if _SOLVED_FOR.search(inner) or "|" in inner or _ADDED_NUMBER.search(inner):
+        return False
+    names = set(_TERM_NAME.findall(inner)) - _NO_NAMES
+    if modulus and is_name(inner):
+        return re.match(r"[zw](?![a-zA-Z])|[A-Z]|\\(?:vec|overline|mathbf)", inner) is not None
+    if names <= _COORDINATES and not re.fullmatch(r"-?\s*[xyz](?:\s*[+-]\s*[xyz])*", inner):
+        return False
+    return len(names) > 1

@@ -1,0 +1,29 @@
+"""Names of quantities, and expressions of several names that are one quantity to be found."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemo_gym.verify._math_names import is_name, names_one_value
+
+
+def test_a_name_is_one_symbol() -> None:
+    assert is_name("x")
+    assert is_name("AB")
+    assert is_name(r"\angle A")
+    assert not is_name("x+1")
+    assert not is_name(r"\pi")
+
+
+@pytest.mark.parametrize(
+    "text", ["m+n", "100m+n", "AB+BC", "|AB|", "|z|", "a^{2}+b^{2}", "x+y", "a_{1}+a_{2}"]
+)
+def test_an_expression_of_several_names_is_to_be_found(text: str) -> None:
+    assert names_one_value(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["x^{2}", "2x", "x+1", "|x|", "|x-1|", "2x+3y", "x^{2}+y^{2}", "a+b+1", "12"]
+)
+def test_an_equation_in_one_unknown_and_a_curve_are_not(text: str) -> None:
+    assert not names_one_value(text)
