@@ -15,16 +15,17 @@ _MAX_CHARS = 300
 _EDGE = r"[\s$*_:\\()\[\]{}\"'.,]*"
 _STATES = r"(?:options?|choices?|answers?|letter)"
 _BAD = (
-    r"(?:wrong|incorrect|false|untrue|invalid|mistaken|impossible|ruled\s+out|eliminated|excluded|rejected|not\s+(?:it\b|(?:the\s+)?"
+    r"(?:(?:wrong|incorrect|false|untrue|invalid|mistaken|impossible)(?!\s+(?:to|that|for)\b)|ruled\s+out|eliminated|excluded|rejected|not\s+(?:it\b|(?:the\s+)?"
     r"(?:right|correct|true|valid|possible|answer|solution|one\b|case\b|(?:correct|right|final)\s+\w+|my\s+\w+))"
     r"|(?:an?|the)\s+(?:\w+\s+)?(?:mistake|error|trap|distractor|misconception))"
 )
 _IS = r"(?:is|was|are|were|would\s+be|must\s+be|has\s+been|can\s+be|seems|looks)"
 _IS_NOT = r"(?:isn['’]t|wasn['’]t|cannot\s+be|can['’]t\s+be)(?!\s+(?:wrong|incorrect|false))"
 _IS_BAD = rf"(?:['’]s|\s+{_IS})\s+(?:clearly\s+|obviously\s+|definitely\s+|also\s+)?{_BAD}|\s+{_IS_NOT}"
+_NO_OTHER = r"(?:(?!\b(?-i:[A-HJ-Z])\b|\b(?:options?|choices?|others?)\b)[^.!?\n])"
 _DENIED_AFTER = re.compile(
     rf"{_EDGE}(?:(?:which|that|it|this|{_STATES})?(?:{_IS_BAD}))"
-    rf"|[^.!?\n]{{0,80}}[.,;:–—-]\s*(?:but|however|yet|though|no|wait|actually|and)?,?\s*(?:that|this|it|which)(?:{_IS_BAD})",
+    rf"|{_NO_OTHER}{{0,80}}[.,;:–—-]\s*(?:but|however|yet|though|no|wait|actually|and)?,?\s*(?:that|this|it|which)(?:{_IS_BAD})",
     re.IGNORECASE,
 )
 _DENIED_BEFORE = re.compile(

@@ -67,6 +67,10 @@ def test_a_box_that_the_words_around_it_deny_picks_nothing(text: str, form: Choi
         r"\boxed{A} is incorrect. The answer is \boxed{B}.",
         r"One might pick A, but that is a mistake. \boxed{B}",
         "\\boxed{B}\n\nIt is inert, and A is not the answer.",
+        r"\boxed{B}, while C is tempting, but it is wrong.",
+        r"\boxed{B}, since A burns. It is impossible to burn argon.",
+        "\\boxed{B}.\nIt is wrong to choose A.",
+        r"\boxed{B}. This is not the only noble gas.",
         "\\[\n\\boxed{B}\n\\]\nI hope it is correct.",
     ],
 )
