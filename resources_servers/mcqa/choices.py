@@ -120,7 +120,11 @@ def stated_choice(statement: str, options: Options, *, may_explain: bool = False
 def bare_choice(text: str, options: Options) -> str | None:
     """Return the option when `text` is only its letter, in either case, or its letter and its text."""
     is_letter = sum(character.isalnum() for character in text[:MAX_CHARS]) == 1
-    return find_lettered(text, options, may_explain=False) if is_letter else find_labelled(text, options)
+    return (
+        find_lettered(text, options, may_explain=False)
+        if is_letter
+        else find_labelled(text.strip("` \n"), options)
+    )
 
 
 _READERS: Mapping[ChoiceFormat, Callable[[str, Options], str | None]] = {
