@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from nemo_gym.verify._notation import is_same_spelling, spelled, write_scripts
+from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.answers import unwrap_text
 
 _PUNCTUATION = " .,;:!?\"'"
@@ -35,6 +36,11 @@ def is_same_text(expected: str, answer: str) -> bool:
     """Return whether both texts are the same after `normalize`. Nothing equals the empty text."""
     wanted = normalize(expected)
     return bool(wanted) and wanted == normalize(answer)
+
+
+def strip_commands(text: str) -> str:
+    r"""Return a text without math marks, typesetting and the commands around words, such as `\text{…}`."""
+    return unwrap_text(strip_typesetting(text)).replace("\\ ", " ").strip()
 
 
 def is_same_formula(one: str, other: str) -> bool:

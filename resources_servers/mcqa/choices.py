@@ -18,6 +18,7 @@ from nemo_gym.verify.answers import (
     last_marked_line,
     last_tagged,
 )
+from resources_servers.mcqa.boxes import is_last_box_denied
 from resources_servers.mcqa.option_texts import Options
 from resources_servers.mcqa.statements import MAX_CHARS, find_by_text, find_labelled, find_lettered
 
@@ -64,13 +65,13 @@ def read_choice(text: str, options: Options, form: ChoiceFormat) -> str | None:
 
 def boxed_letter(text: str, options: Options) -> str | None:
     """See `ChoiceFormat.STRICT_BOXED`."""
-    content = last_boxed(text)
+    content = None if is_last_box_denied(text) else last_boxed(text)
     return find_lettered(content, options, may_explain=False, is_strict=True) if content else None
 
 
 def boxed_choice(text: str, options: Options) -> str | None:
     """See `ChoiceFormat.LENIENT_BOXED`."""
-    content = last_boxed(text)
+    content = None if is_last_box_denied(text) else last_boxed(text)
     if not content:
         return None
     letter = find_lettered(content, options, may_explain=False)
@@ -90,7 +91,8 @@ def answer_line_choice_before_words(text: str, options: Options) -> str | None:
 
 
 def _last_line(text: str) -> str | None:
-    return last_marked_line(text, (ANSWER_WORDS,)) or last_marked_line(text, WEAK_ANSWER_MARKS)
+    line = last_marked_line(text, (ANSWER_WORDS,)) or last_marked_line(text, WEAK_ANSWER_MARKS)
+    return None if line and line == last_boxed(text) and is_last_box_denied(text) else line
 
 
 def lenient_choice(text: str, options: Options) -> str | None:
@@ -118,7 +120,11 @@ def stated_choice(statement: str, options: Options, *, may_explain: bool = False
 def bare_choice(text: str, options: Options) -> str | None:
     """Return the option when `text` is only its letter, in either case, or its letter and its text."""
     is_letter = sum(character.isalnum() for character in text[:MAX_CHARS]) == 1
-    return find_lettered(text, options, may_explain=False) if is_letter else find_labelled(text, options)
+    return (
+        find_lettered(text, options, may_explain=False)
+        if is_letter
+        else find_labelled(text.strip("` \n"), options)
+    )
 
 
 _READERS: Mapping[ChoiceFormat, Callable[[str, Options], str | None]] = {

@@ -54,9 +54,9 @@ _HEDGE = re.compile(
 _DISTRUST = re.compile(
     r"\b(?:wrongly|mistakenly|incorrectly|erroneously|falsely|misconception|misunderstanding|fallacy|pitfall|tempting"
     r"|runner[- ]up|second[- ]best|far\s+from\s+(?:right|correct|true|certain)|opposite\s+of\s+(?:the|what)"
-    r"|(?:common|typical|frequent|popular|classic|usual|easy|careless|natural)\s+"
+    r"|(?:common|typical|frequent|popular|classic|usual|easy|careless|naive)\s+"
     r"(?:mistake|error|trap|confusion|slip|blunder|wrong|guess)s?"
-    r"|what\s+(?:most|many|some)\s+(?:people|students|readers|beginners|test[- ]takers)\b.{0,80}"
+    r"|what\s+(?:most|many|some)\s+(?:people|students|readers|beginners|test[- ]takers|would|might|will)\b.{0,80}"
     r"\b(?:pick|choose|select|guess|say|think|assume|answer)"
     r"|(?:least|less)\s+(?:likely|plausible|probable|suitable|accurate|appropriate|convincing|reasonable|correct)"
     r"(?=\W*$|\s+(?:options?|choices?|answers?|candidates?|one|of|to\s+be|among|here|than)\b))",
@@ -133,7 +133,7 @@ def strip_denied_others(remark: str, letter: str, options: Options) -> str:
     names = rf"{name}(?:{_JOINED}{name}){{0,9}}"
     clause = (
         rf"(?:^|[,;:(–—]|\s-\s|\b(?:and|but|as|while)\b)\s*(?:(?:and|but|so|while)\s+)?"
-        rf"(?:(?i:not)\s+{names}(?=\W*$|\s*[,;.)])|{names}{_DENIED_ONES})"
+        rf"(?:(?i:(?:(?:definitely|certainly|clearly|surely)\s+)?(?:not|never))\s+{names}(?=\W*$|\s*[,;.)])|{names}{_DENIED_ONES})"
     )
     return re.sub(clause, " ", remark)
 

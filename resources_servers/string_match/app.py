@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -22,10 +23,9 @@ from nemo_gym.verify.answers import (
     final_answer,
     final_text,
     strip_math_marks,
-    unwrap_text,
 )
-from nemo_gym.verify.matching import is_same_text
-from nemo_gym.verify.numbers import is_same_quantity, read_quantity
+from nemo_gym.verify.matching import is_same_formula, is_same_text, strip_commands
+from nemo_gym.verify.numbers import Quantity, is_same_quantity, read_quantity
 from nemo_gym.verify.task_rows import invalid_row
 
 MAX_ANSWER_CHARS = 2_000
@@ -124,10 +124,38 @@ def is_match(expected: str, answer: str, *, case_sensitive: bool) -> bool:
         return False
     if case_sensitive:
         return expected.strip() == answer.strip()
-    wanted, given = read_quantity(expected), read_quantity(answer)
+    answer = _NAME.sub("", strip_math_marks(answer)) if "=" not in expected else answer
+    wanted, given = _read_number(expected), _read_number(answer)
     if wanted is not None and given is not None:
         return is_same_quantity(wanted, given)
-    return is_same_text(*(unwrap_text(strip_math_marks(text)) for text in (expected, answer)))
+    one, other = _strip_typesetting(expected), _strip_typesetting(answer)
+    if is_same_text(one, other):
+        return True
+    return wanted is None and given is None and _is_formula(expected, one) and is_same_formula(one, other)
+
+
+_NAME = re.compile(r"\A\s*[a-zA-Z]\s*=(?!=)\s*(?=\S)")
+"""The side of an equation that only names the answer: "x = 18"."""
+_POWER_OF_TEN = re.compile(r"\A\s*\$?\s*([+-]?)\s*(?=10\s*\^)")
+_LETTER = re.compile(r"\(\s*([A-Z])\s*\)")
+_HALF_OF_DAY = re.compile(r"(?<=\d)\s*([ap])\.?\s?m\b\.?", re.IGNORECASE)
+_LIST = re.compile(r"\s*,\s+(?=[A-Z0-9](?!\w))")
+
+
+def _read_number(text: str) -> Quantity | None:
+    return read_quantity(_POWER_OF_TEN.sub(r"\1 1x", text))
+
+
+def _strip_typesetting(text: str) -> str:
+    """Return a text without typesetting, the brackets of a lone letter, and the dots of "3:30 p.m."."""
+    plain = strip_commands(text)
+    letter = _LETTER.fullmatch(plain)
+    return letter[1] if letter else _HALF_OF_DAY.sub(r" \1m", _LIST.sub(",", plain))
+
+
+def _is_formula(written: str, plain: str) -> bool:
+    """Return whether a text has a sign of mathematics, so that spaces and fractions may be written in any way."""
+    return re.search(r"[\\^_=<>+*/$\d]", plain) is not None or "$" in written
 
 
 if __name__ == "__main__":

@@ -221,6 +221,8 @@ option C is right
 C, not A.
 C, not A
 C and not A
+C and definitely not A
+C, never A
 C but not A
 C, and not B
 C (not A)
@@ -416,6 +418,8 @@ C is often chosen mistakenly
 C is a common mistake
 C is a common mistake of beginners
 C is a classic trap
+C is what many would guess
+C would be the naive guess
 C is the typical error
 C is a tempting choice
 C is a common misconception

@@ -109,6 +109,8 @@ def test_lenient_takes_any_form(text: str) -> None:
         "B - Iron oxide",
         "B (Iron oxide)",
         "[B] Iron oxide",
+        "`B) Iron oxide`",
+        "**B**: Iron oxide",
     ],
 )
 def test_lenient_takes_a_letter_with_its_text_as_the_whole_message(text: str) -> None:
