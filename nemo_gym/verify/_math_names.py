@@ -34,6 +34,12 @@ def is_name(text: str) -> bool:
 
 _CONSTANTS = frozenset({"\\pi", "e", "i", "\\infty", "\\emptyset"})
 
+
+def is_statement(text: str) -> bool:
+    """Return whether `text` is one letter or its negation, as statements are in logic."""
+    return re.fullmatch(r"(?:\\(?:neg|lnot)\s*)?[a-zA-Z]", text.strip()) is not None
+
+
 _TERM_NAME = re.compile(
     r"\\(?:vec|overline|bar|hat|mathbf|mathrm|angle|triangle)\s*\{?\s*[a-zA-Z]{1,3}\}?(?:_\{?\w{1,5}\}?)?"
     r"|\[[A-Z]{3,6}\]|\\[a-zA-Z]+|[a-zA-Z]\s*\(\s*-?(?:\d+|[A-Z])\s*\)|[A-Z]{2,4}(?![a-z])"

@@ -266,6 +266,8 @@ def _compare_collections(one: Collection, other: Answer) -> Decision:
         if one.marks == "{}" and len(one.members) == 1:
             return _compare(one.members[0], other)
         return _compare_ratio(one, other) if one.marks == ":" else Decision.DIFFERENT
+    if one.conjunction and other.conjunction and one.conjunction != other.conjunction:
+        return Decision.DIFFERENT
     if not one.has_order and not other.has_order:
         is_same_kind = (one.marks == "u") == (other.marks == "u") or _are_intervals(one, other)
         return _compare_sets(one.members, other.members) if is_same_kind else Decision.DIFFERENT

@@ -759,6 +759,23 @@ m+n=25 | m+n = 25
 \frac{7}{2} | \frac{7}{2} \approx 3.5
 (2n)! | (2n)(2n-1)!
 """,
+    "statements joined by a sign, degrees of a formula": r"""
+p \land q | q \land p
+p \wedge q | p \land q
+p \land q | p \text{ and } q
+p \lor q | q \vee p
+p \lor \neg q | \neg q \lor p
+1 \text{ or } 2 | 1 \text{ and } 2
+x=1 \text{ or } x=2 | x=1 \text{ and } x=2
+x=1 \lor x=2 | 1, 2
+x = 1 \lor x = 2 | x=1 \text{ or } x=2
+(x+5)^\circ | (5+x)^\circ
+\left(\frac{180}{\pi}\right)^\circ | 1\text{ rad}
+(\frac{45}{2})^\circ | 22.5^\circ
+\frac{\pi}{4}^\circ | \left(\frac{\pi}{4}\right)^\circ
+\frac{180}{\pi}^\circ | (\frac{360}{2\pi})^\circ
+(n+1)!-n! | n\cdot n!
+""",
 }
 
 REJECTED = {
@@ -1298,6 +1315,27 @@ F_{100} | F_{101}
 \frac{1}{3} | 0.333
 (2n)!! | (2n)!
 n!! | n!
+""",
+    "statements joined by another sign, degrees of pi, factorials of factorials": r"""
+p \land q | p \lor q
+p \wedge q | p \vee q
+p \text{ and } q | p \text{ or } q
+p \land q | p \text{ or } q
+\neg p \land q | \neg p \lor q
+x=1 \land y=2 | x=1 \lor y=2
+p \land q \lor r | p \lor q \land r
+A \text{ and } B | A \text{ or } B
+45^\circ | \frac{\pi}{4}^\circ
+45^\circ | \left(\frac{\pi}{4}\right)^{\circ}
+180^\circ | \pi^\circ
+180^\circ | (\pi)^\circ
+\frac{\pi}{4} | \left(\frac{\pi}{4}\right)^\circ
+\pi | \pi^\circ
+360^\circ | 2\pi^\circ
+\sin x | \sin x^\circ
+60^\circ | \frac{\pi}{3}^{\circ}
+((2n)!)! | (2n)!
+(n!)! | n!
 """,
 }
 

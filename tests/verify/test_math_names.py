@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._math_names import is_name, names_one_value
+from nemo_gym.verify._math_names import is_name, is_statement, names_one_value
 
 
 def test_a_name_is_one_symbol() -> None:
@@ -27,3 +27,9 @@ def test_an_expression_of_several_names_is_to_be_found(text: str) -> None:
 )
 def test_an_equation_in_one_unknown_and_a_curve_are_not(text: str) -> None:
     assert not names_one_value(text)
+
+
+def test_a_statement_is_a_letter_or_its_negation() -> None:
+    assert is_statement("p")
+    assert is_statement(r"\neg q")
+    assert not is_statement("2")
