@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from nemo_gym.verify._brackets import blank_brackets, split_outside_brackets
-from nemo_gym.verify._math_names import is_name, is_statement, names_one_value
-from nemo_gym.verify._math_words import Time, Words, is_identifier, read_time, read_words
+from nemo_gym.verify._math_names import is_name, is_statement, names_one_value, write_out_modulus
+from nemo_gym.verify._math_words import Time, Words, is_identifier, read_named_value, read_time, read_words
 from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, spelled
 from nemo_gym.verify._typesetting import strip_text_command, strip_typesetting
 from nemo_gym.verify.numbers import Quantity, read_quantity
@@ -103,11 +103,14 @@ def read_answer(text: str) -> Answer:
     quantity = read_quantity(text)
     if quantity is not None:
         return Value(spelled(text), quantity, quantity.unit)
+    named = read_named_value(text)
+    if named is not None:
+        return _read(named, 0)
     answer = read_time(text) or _read_measured(text) or read_words(text)
     if answer is not None:
         return answer
     inner = strip_text_command(text)
-    return _read(spelled(text), 0) if inner == text else read_answer(inner)
+    return _read(write_out_modulus(spelled(text)), 0) if inner == text else read_answer(inner)
 
 
 def _read(text: str, depth: int) -> Answer:

@@ -175,12 +175,15 @@ _SHORT_WORDS = frozenset((
 """Words whose case means nothing. Other short words may be products of letters, as `AB` and `ab`."""
 
 
+_ARTICLE = re.compile(r"(?:an?|the)\s+(?=\w{4})")
+
+
 def _compare_words(words: Words, other: Answer) -> Decision:
     if not isinstance(other, Words):
         if words.is_short and isinstance(other, Value) and not re.search(r"\s", words.text.strip()):
             return decide(spelled(words.text), other.text)
         return Decision.DIFFERENT
-    wanted, given = normalize(words.text), normalize(other.text)
+    wanted, given = (_ARTICLE.sub("", normalize(side.text)) for side in (words, other))
     if not (words.is_short and other.is_short) or words.text == other.text:
         return Decision.EQUAL if wanted and wanted == given else Decision.DIFFERENT
     if wanted == given:
