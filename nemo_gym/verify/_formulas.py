@@ -106,6 +106,7 @@ _UNCLEAR = (
         "a number of too many digits",
     ),
     (re.compile(r"/\s*\d+\s*(?:[a-zA-Z(]|\\(?!cdot|div|end|\\))"), "a product after a slash"),
+    (re.compile(r"(?<!\d)\s*\^\{\\circ\}"), "a degree sign on a formula"),
     (re.compile(r"[%$#@?\"&]|[^\x00-\x7f]"), "a character"),
 )
 _DEGREES = re.compile(r"(\d+(?:\.\d+)?)\s*\^\{\\circ\}")
@@ -284,6 +285,8 @@ def _distance(left: Any, right: Any) -> float:
 def _compare_functions(wanted: Expr, given: Expr, *, is_rounded: bool) -> Decision:
     from sympy import Integral
 
+    if max(_count_digits(wanted), _count_digits(given)) > MAX_DIGITS:  # sympy may never end
+        return Decision.UNDECIDED
     distances = [_distance(left, right) for left, right in _values_of(wanted, given, _POINTS)]
     is_certain = not (is_rounded or wanted.has(Integral) or given.has(Integral))
     if any(distance > (CERTAINLY_SAME if is_certain else ROUNDING) for distance in distances):
@@ -353,16 +356,18 @@ def _value(expression: Expr, substitutions: dict[Any, Any], most_digits: int = 2
     return value if value.is_number and value.is_finite else None
 
 
-def _count_digits(node: Any) -> float:
+def _count_digits(node: Any, *, is_exact: bool = False) -> float:
     """Return an upper bound of the digits before and after the point that the value of an expression has.
 
-    Functions of variables count as their largest part: their values are rounded.
+    Functions of variables count as their largest part: their values are rounded. Not so factorials, which sympy
+    computes exactly (`is_exact`), of variables that are small whole numbers.
     """
     if node.is_Rational:
         return max(math.log10(abs(int(part)) or 1) for part in (node.p, node.q))
-    parts = [_count_digits(part) for part in node.args]
+    is_exact = is_exact or node.func.__name__ in ("factorial", "binomial", "gamma")
+    parts = [_count_digits(part, is_exact=is_exact) for part in node.args]
     largest = max(parts, default=1.0)
-    if node.free_symbols or not parts:
+    if not parts or (node.free_symbols and not is_exact):
         return largest
     if node.is_Add:
         return largest + math.log10(len(parts))

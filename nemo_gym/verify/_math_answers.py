@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
-from nemo_gym.verify._math_names import is_name, names_one_value
-from nemo_gym.verify._math_words import Time, Words, is_identifier, read_time, read_words
+from nemo_gym.verify._brackets import blank_brackets, split_outside_brackets
+from nemo_gym.verify._math_names import is_name, is_statement, names_one_value, write_out_modulus
+from nemo_gym.verify._math_words import Time, Words, is_identifier, read_named_value, read_time, read_words
 from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, spelled
-from nemo_gym.verify._typesetting import strip_braces, strip_text_command, strip_typesetting
+from nemo_gym.verify._typesetting import strip_text_command, strip_typesetting
 from nemo_gym.verify.numbers import Quantity, read_quantity
-from nemo_gym.verify.units import NO_UNIT, Unit, find_unit, read_unit
+from nemo_gym.verify.units import DEGREE, NO_UNIT, Unit, find_unit, read_unit
 
 MAX_MEMBERS = 50
 
@@ -49,6 +50,8 @@ class Collection:
 
     marks: str
     members: tuple[Answer, ...]
+    conjunction: str = ""
+    """"and" or "or" between statements, which makes the list one statement; empty for a list of results."""
 
     @property
     def has_order(self) -> bool:
@@ -100,11 +103,14 @@ def read_answer(text: str) -> Answer:
     quantity = read_quantity(text)
     if quantity is not None:
         return Value(spelled(text), quantity, quantity.unit)
+    named = read_named_value(text)
+    if named is not None:
+        return _read(named, 0)
     answer = read_time(text) or _read_measured(text) or read_words(text)
     if answer is not None:
         return answer
     inner = strip_text_command(text)
-    return _read(spelled(text), 0) if inner == text else read_answer(inner)
+    return _read(write_out_modulus(spelled(text)), 0) if inner == text else read_answer(inner)
 
 
 def _read(text: str, depth: int) -> Answer:
@@ -146,46 +152,31 @@ def _read_value(text: str, depth: int) -> Answer | None:
     raise Unstructured("it is no numeral of its base")
 
 
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
-_TOKEN = re.compile(r"\\[{}]|\\(?:text|mathrm)\s*\{[^{}]*\}|\\[a-zA-Z]+|\\.|.", re.DOTALL)
 _SEPARATORS = re.compile(
     r"[,;]|\\(?:text|mathrm)\s*\{\s*(?:,?\s*or|,?\s*and|,)\s*\}|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])"
     r"|\\(?:lor|vee|land|wedge)(?![a-zA-Z])"
 )
 
 
-def _outside(text: str) -> str:
-    """Return `text` with everything inside brackets replaced by spaces, of the same length."""
-    kept, depth = [], 0
-    for token in _TOKEN.finditer(text):
-        part = token[0]
-        mark = part[-1] if part in ("\\{", "\\}") or len(part) == 1 else ""
-        if mark in _CLOSING and mark:
-            depth = max(0, depth - 1)
-        kept.append(part if depth == 0 else " " * len(part))
-        if mark in _OPENING and mark:
-            depth += 1
-    return "".join(kept)
-
-
-def _split(text: str, marks: re.Pattern[str]) -> list[str]:
-    """Split `text` at `marks` outside of brackets."""
-    parts, start = [], 0
-    for mark in marks.finditer(_outside(text)):
-        parts.append(strip_braces(text[start : mark.start()]))
-        start = mark.end()
-    return [*parts, strip_braces(text[start:])]
-
-
 def _read_list(text: str, depth: int) -> Answer | None:
-    parts = _without_domains([part for part in _split(text, _SEPARATORS) if part])
+    parts = _without_domains([part for part in split_outside_brackets(text, _SEPARATORS) if part])
     if len(parts) < 2:
         return None if not parts or parts[0] == text else _read(parts[0], depth)
     if len(parts) > MAX_MEMBERS:
         raise Unstructured("it has too many members")
     members = tuple(_read(part, depth) for part in parts)
-    marks = {re.sub(r"[^a-z]|text|mathrm", "", mark[0]) for mark in _SEPARATORS.finditer(_outside(text))}
-    return _join_inequalities(members, marks - {""}) or Collection(",", members)
+    marks = {
+        re.sub(r"[^a-z]|text|mathrm", "", mark[0]) for mark in _SEPARATORS.finditer(blank_brackets(text))
+    }
+    conjunctions = {_CONJUNCTIONS.get(mark, mark) for mark in marks - {""}}
+    is_one = bool(marks & _CONJUNCTIONS.keys()) or all(map(is_statement, parts))
+    joined = _join_inequalities(members, marks - {""})
+    if joined is None and is_one and len(conjunctions) > 1:
+        raise Unstructured("it joins statements in two ways")
+    return joined or Collection(",", members, conjunctions.pop() if is_one and conjunctions else "")
+
+
+_CONJUNCTIONS = {"land": "and", "wedge": "and", "lor": "or", "vee": "or"}
 
 
 def _without_domains(parts: list[str]) -> list[str]:
@@ -228,13 +219,13 @@ _MIRRORED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
 
 
 def _read_relation(text: str, depth: int) -> Answer | None:
-    operators = [match[0] for match in _OPERATORS.finditer(_outside(text))]
+    operators = [match[0] for match in _OPERATORS.finditer(blank_brackets(text))]
     if not operators:
         return None
-    parts = _split(text, _UNION)
-    if len(parts) > 1 and all(_OPERATORS.search(_outside(part)) for part in parts):
+    parts = split_outside_brackets(text, _UNION)
+    if len(parts) > 1 and all(_OPERATORS.search(blank_brackets(part)) for part in parts):
         return _join_inequalities(tuple(_read(part, depth) for part in parts), {"or"})
-    sides = _split(text, _OPERATORS)
+    sides = split_outside_brackets(text, _OPERATORS)
     if operators[-1] == "\\approx" and set(operators[:-1]) <= {"="} and not is_name(sides[-2]) and sides[-2]:
         return _read_rounded(sides, depth)
     if set(operators) <= {"=", "\\approx"}:
@@ -353,10 +344,10 @@ def _read_bracketed(text: str, depth: int) -> Answer | None:
     if match is None or not _is_one_bracket(text):
         return None
     marks = match["open"][-1] + match["close"][-1]
-    condition = _CONDITION.search(_outside(match["inner"])) if marks == "{}" else None
+    condition = _CONDITION.search(blank_brackets(match["inner"])) if marks == "{}" else None
     if condition is not None:
         return _read_set_of(match["inner"][: condition.start()], match["inner"][condition.end() :], depth)
-    parts = _split(match["inner"], _SEPARATORS)
+    parts = split_outside_brackets(match["inner"], _SEPARATORS)
     if marks == "()" and len(parts) == 1:
         return _read(parts[0], depth)
     if marks not in ("()", "[]", "[)", "(]", "{}") or len(parts) > MAX_MEMBERS or not all(parts):
@@ -389,7 +380,7 @@ def _read_set_of(element: str, condition: str, depth: int) -> Answer:
 
 def _is_one_bracket(text: str) -> bool:
     """Return whether the first bracket closes at the end of `text`."""
-    outside = _outside(text)
+    outside = blank_brackets(text)
     return not outside.removeprefix("\\")[1:-1].removesuffix("\\").strip()
 
 
@@ -402,7 +393,7 @@ _UNION, _RATIO, _SIGNS = (
 
 def _read_union(text: str, depth: int) -> Answer | None:
     for marks, pattern in (("u", _UNION), (":", _RATIO)):
-        parts = _split(text, pattern)
+        parts = split_outside_brackets(text, pattern)
         if len(parts) > 1:
             if len(parts) > MAX_MEMBERS or not all(parts):
                 raise Unstructured("a member is missing")
@@ -425,7 +416,16 @@ _TRAILING_UNIT = re.compile(
 )
 
 
+_DEGREES = re.compile(
+    r"(?P<value>(?:\\(?:frac|pi|cdot|sqrt|theta|alpha|beta)(?![a-zA-Z])|[^\\a-zA-Z]|[a-zA-Z](?![a-zA-Z]))*"
+    r"(?:[})a-zA-Z]|\\pi))\s*\^\{\\circ\}"
+)
+
+
 def _read_formula(text: str) -> Value:
+    degrees = _DEGREES.fullmatch(text)
+    if degrees is not None and not re.search(r".[+-]", blank_brackets(degrees["value"])):
+        return Value(degrees["value"], unit=DEGREE)
     match = _TRAILING_UNIT.fullmatch(text)
     if match is not None and match["value"].strip() not in ("", "-", "+"):
         name = match["typeset"] if match["typeset"] is not None else match["plain"]

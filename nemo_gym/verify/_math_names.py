@@ -34,6 +34,29 @@ def is_name(text: str) -> bool:
 
 _CONSTANTS = frozenset({"\\pi", "e", "i", "\\infty", "\\emptyset"})
 
+
+def is_statement(text: str) -> bool:
+    """Return whether `text` is one letter or its negation, as statements are in logic."""
+    return re.fullmatch(r"(?:\\(?:neg|lnot)\s*)?[a-zA-Z]", text.strip()) is not None
+
+
+_MODULUS_BOUND = re.compile(
+    r"\|\s*(?P<name>[a-zA-Z])\s*\|\s*(?P<operator><|>|\\le|\\ge)(?![a-zA-Z])(?P<bound>[^|<>=]+)"
+)
+
+
+def write_out_modulus(text: str) -> str:
+    """Return a bound of a modulus as inequalities: `|x| < 1` is `-(1) < x < 1`, `|x| > 1` is `x < -(1) or x > 1`."""
+    match = _MODULUS_BOUND.fullmatch(text.strip())
+    if match is None or match["name"] in "zw":
+        return text
+    name, operator, bound = match["name"], match["operator"], match["bound"].strip()
+    if operator in ("<", "\\le"):
+        return f"-({bound}) {operator} {name} {operator} {bound}"
+    below = "<" if operator == ">" else "\\le"
+    return f"{name} {below} -({bound}) or {name} {operator} {bound}"
+
+
 _TERM_NAME = re.compile(
     r"\\(?:vec|overline|bar|hat|mathbf|mathrm|angle|triangle)\s*\{?\s*[a-zA-Z]{1,3}\}?(?:_\{?\w{1,5}\}?)?"
     r"|\[[A-Z]{3,6}\]|\\[a-zA-Z]+|[a-zA-Z]\s*\(\s*-?(?:\d+|[A-Z])\s*\)|[A-Z]{2,4}(?![a-z])"

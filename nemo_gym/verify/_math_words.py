@@ -62,6 +62,37 @@ def read_words(text: str) -> Words | None:
     return Words(unwrapped(text), is_short=True) if free and not re.search(r"[=<>+*/^]", formula) else None
 
 
+_SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NUMBERS = {word: number for number, word in enumerate(_SMALL)} | {
+    word: 10 * number for number, word in enumerate(_TENS, 2)
+}
+_NUMBER_WORDS = re.compile(
+    rf"(?:(?P<hundreds>{'|'.join(_SMALL[1:10])}) hundred(?: (?:and )?|$))?"
+    rf"(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_SMALL[1:10])}))?|(?P<small>{'|'.join(_SMALL)}))?"
+)
+_NAMED_SETS = {
+    "all real numbers": "\\mathbb{R}", "all reals": "\\mathbb{R}", "all real values": "\\mathbb{R}",
+    "the set of all real numbers": "\\mathbb{R}", "the set of real numbers": "\\mathbb{R}", "all real x": "\\mathbb{R}",
+    "the real numbers": "\\mathbb{R}", "real numbers": "\\mathbb{R}",
+    "the empty set": "\\emptyset", "empty set": "\\emptyset",
+    "all integers": "\\mathbb{Z}", "the set of integers": "\\mathbb{Z}", "the integers": "\\mathbb{Z}",
+}  # fmt: skip
+
+
+def read_named_value(text: str) -> str | None:
+    r"""Return the formula that words name: `\text{five}` is 5, "all real numbers" is `\mathbb{R}`; None for others."""
+    words = " ".join(unwrapped(text).lower().split()).strip(" .")
+    number = _NUMBER_WORDS.fullmatch(words) if words else None
+    if number is None:
+        return _NAMED_SETS.get(words)
+    parts = [_NUMBERS.get(number[part] or "", 0) for part in ("hundreds", "tens", "ones", "small")]
+    return str(100 * parts[0] + sum(parts[1:]))
+
+
 def unwrapped(text: str) -> str:
     r"""Return `text` without `\text{…}` and similar commands around its words."""
     return _TEXT_BLOCK.sub(r"\1", text)

@@ -70,6 +70,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\\\\s*(?=\\end(?![a-zA-Z]))", ""),
         (r"\\begin\{pmatrix\}((?:(?!\\end|&|\\\\).)*)\\end\{pmatrix\}", r"\1"),
         (r"\\(?:times|ast|cdot)(?![a-zA-Z])", r"\\cdot "),
+        (r"\\log\s*_\s*(?:\{\s*e\s*\}|e(?![a-zA-Z]))", r"\\ln "),
         (r"\*\*", "^"),
         (r"(?<!\^)\*", r"\\cdot "),
         (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),

@@ -52,12 +52,17 @@ _FRACTION_OF_UNITS = re.compile(
     r"\s*\{\s*\\(?:text|mathrm)\s*\{([^{}]*)\}\s*\^?\s*\{?\s*(\d?)\s*\}?\s*\}"
 )
 _INFIX = re.compile(r"\\(?P<name>over|choose)(?![a-zA-Z])")
+_MARKED_NUMBER = re.compile(
+    r"\A(?:\$(?=[^$]*\$)|\\\()(?P<number>[^$]+?)(?:\$|\\\))\s*(?P<unit>[^\W\d_][^$\\]*)\Z"
+)
+"""Math marks around the number alone: `$18$ dollars`."""
 _LAYERS = ("{", "\\mathrm{", "\\boxed{", "\\fbox{")
 
 
 def strip_typesetting(text: str) -> str:
     """Return `text` without math marks, typesetting and the braces around it."""
     text = strip_math_marks(text).replace("{:}", ":")
+    text = _MARKED_NUMBER.sub(r"\g<number> \g<unit>", text) if text[:1] in ("$", "\\") else text
     if "\\" in text:
         for pattern, replacement in _LOOKS:
             text = pattern.sub(replacement, text)

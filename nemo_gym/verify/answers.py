@@ -170,8 +170,9 @@ def last_tagged(text: str) -> str | None:
 
 _VERDICT = r"(?:correct|right|wrong|incorrect|clear|obvious|unique|below|above|as follows)\b"
 """Words that say something about an answer, after "the answer is"."""
+_THEREFORE = r"(?:\s*,?\s*(?:therefore|thus|hence|then|indeed|simply|just)\b\s*,?)?+"
 ANSWER_WORDS = re.compile(
-    rf"(?i:.*\banswer[*_]*\s*(?:is(?![\w'’])(?!\s*{_VERDICT})\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)"
+    rf"(?i:.*\banswer[*_]*\s*(?:is(?![\w'’]){_THEREFORE}(?!\s*{_VERDICT})\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)"
 )
 """Matches a line like "Answer: X" or "... the answer is X"."""
 ANSWER_MARKS = (
@@ -281,12 +282,14 @@ def _is_open_box(lines: Sequence[str]) -> bool:
 
 
 def tidy(answer: str) -> str:
-    """Remove quotes, emphasis, math marks, and the end of the sentence (a full stop and the text after it)."""
-    sentence = _first_sentence(answer.strip()).strip().strip("\"'“”")
+    """Remove quotes, emphasis, math marks, the reason behind a number, and the text after the sentence."""
+    sentence = _REASON.sub("", _first_sentence(answer.strip())).strip().strip("\"'“”")
     emphasized = _EMPHASIZED.fullmatch(sentence)
     return strip_math_marks(emphasized["content"] if emphasized else sentence)
 
 
+_REASON = re.compile(r"(?<=[\d})$%\]])(?:,?\s+because|,\s*since|\s+since(?!\s+\d))\b.*", re.DOTALL)
+"""The reason that follows a number or a formula: "18, since 9*2=18"."""
 _EMPHASIZED = re.compile(
     r"(?:(?P<mark>[*_])(?=[^\s*_])|<(?P<tag>b|strong|i|em|u|code|mark)>)(?P<content>[^*<>]*)"
     r"(?(mark)(?P=mark)|</(?P=tag)>)",

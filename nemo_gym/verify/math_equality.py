@@ -175,12 +175,15 @@ _SHORT_WORDS = frozenset((
 """Words whose case means nothing. Other short words may be products of letters, as `AB` and `ab`."""
 
 
+_ARTICLE = re.compile(r"(?:an?|the)\s+(?=\w{4})")
+
+
 def _compare_words(words: Words, other: Answer) -> Decision:
     if not isinstance(other, Words):
         if words.is_short and isinstance(other, Value) and not re.search(r"\s", words.text.strip()):
             return decide(spelled(words.text), other.text)
         return Decision.DIFFERENT
-    wanted, given = normalize(words.text), normalize(other.text)
+    wanted, given = (_ARTICLE.sub("", normalize(side.text)) for side in (words, other))
     if not (words.is_short and other.is_short) or words.text == other.text:
         return Decision.EQUAL if wanted and wanted == given else Decision.DIFFERENT
     if wanted == given:
@@ -266,6 +269,8 @@ def _compare_collections(one: Collection, other: Answer) -> Decision:
         if one.marks == "{}" and len(one.members) == 1:
             return _compare(one.members[0], other)
         return _compare_ratio(one, other) if one.marks == ":" else Decision.DIFFERENT
+    if one.conjunction and other.conjunction and one.conjunction != other.conjunction:
+        return Decision.DIFFERENT
     if not one.has_order and not other.has_order:
         is_same_kind = (one.marks == "u") == (other.marks == "u") or _are_intervals(one, other)
         return _compare_sets(one.members, other.members) if is_same_kind else Decision.DIFFERENT

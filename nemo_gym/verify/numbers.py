@@ -120,7 +120,9 @@ def _read_term(text: str) -> Quantity | None:
     factor, unit = read_counted(match["unit"] or "", value)
     if unit is None:
         return None
-    if unit.is_given and currency.is_given and not are_comparable(unit, currency):
+    if currency.is_given and unit.is_rate:
+        unit = unit.times(currency)
+    elif unit.is_given and currency.is_given and not are_comparable(unit, currency):
         return None
     is_negative = "-" in (match["sign"], match["inner_sign"])
     is_decimal = "." in (match["decimal"] or "") or "-" in (match["exponent"] or "")
@@ -168,6 +170,13 @@ _OVERLINE = "\u0305"
 _REPEATING = re.compile(
     r"(?P<start>\d*)\.(?P<fixed>\d*)(?:\\(?:overline|bar|dot)\s*\{?(?P<repeated>\d+)\}?|\((?P<bracketed>\d+)\))"
 )
+_ENDLESS = re.compile(
+    r"(?<![\d.])(?P<start>\d*)\.(?P<digits>\d{2,60})\s*(?:\\[lc]?dots(?![a-zA-Z])|\.\.\.|…)\s*\Z"
+)
+_PERIOD = re.compile(r"(?P<fixed>\d*?)(?:(?P<digit>\d)(?P=digit)+|(?P<block>\d{2,}?)(?P=block)+)")
+_ARC = re.compile(
+    r"(?P<degrees>\d+)\s*°\s*(?P<minutes>[0-5]?\d)\s*['’′](?:\s*(?P<seconds>[0-5]?\d)\s*(?:[\"”″]|''|′′))?\s*\Z"
+)
 _TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -175,6 +184,8 @@ _TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\[dtc]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r" \1/\2"),
         (r"\\[dtc]?frac\s*(\d)\s*(\d)", r" \1/\2"),
         (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)", "°"),
+        (r"\^\s*(?:\{\s*\\prime\s*\\prime\s*\})", '"'),
+        (r"\^\s*(?:\{\s*\\prime\s*\}|\\prime(?![a-zA-Z]))", "'"),
         (r"(?<=[a-zA-Z}])\s*\\cdot\s*(?=\\(?:text|mathrm)(?![a-zA-Z])|[a-zA-Z])", " "),
         (r"\\(?:text|mathrm)\s*\{([^{}]*)\}", r" \1"),
         (r"°\s*([CFKcf])(?![a-zA-Z])", r"°\1"),
@@ -197,9 +208,10 @@ def _without_typesetting(text: str) -> str:
     parts = (unicodedata.normalize("NFKC", char) for char in text)
     text = "".join(f" {part}" if _FRACTION_SLASH in part else part for part in parts)
     text = re.sub(rf"\.(\d*?)((?:\d{_OVERLINE})+)", lambda match: f".{match[1]}({match[2]})", text)
-    text = _REPEATING.sub(_fraction_of, text.replace(_OVERLINE, ""))
+    text = _REPEATING.sub(_fraction_of, _ENDLESS.sub(_mark_period, text.replace(_OVERLINE, "")))
     for pattern, replacement in _TYPESETTING:
         text = pattern.sub(replacement, text)
+    text = _ARC.sub(_write_degrees, text)
     return " ".join(text.split()).rstrip(",;").strip()
 
 
@@ -209,3 +221,15 @@ def _fraction_of(match: re.Match[str]) -> str:
     fixed = match["start"] + match["fixed"]
     top = int(fixed + repeated) - int(fixed or 0)
     return f" {top}/{10 ** len(match['fixed']) * (10 ** len(repeated) - 1)}"
+
+
+def _mark_period(match: re.Match[str]) -> str:
+    """Return a decimal whose last digits repeat with their period in brackets: 0.1666… is 0.1(6)."""
+    period = _PERIOD.fullmatch(match["digits"])
+    return f"{match['start']}.{period['fixed']}({period['digit'] or period['block']})" if period else match[0]
+
+
+def _write_degrees(match: re.Match[str]) -> str:
+    """Return degrees, minutes and seconds as a fraction of degrees."""
+    seconds = 3600 * int(match["degrees"]) + 60 * int(match["minutes"]) + int(match["seconds"] or 0)
+    return f"{seconds}/3600°"

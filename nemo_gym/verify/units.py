@@ -35,6 +35,15 @@ class Unit:
     def is_given(self) -> bool:
         return bool(self.dimensions)
 
+    @property
+    def is_rate(self) -> bool:
+        """True if it is per something, and of nothing: "per day"."""
+        return self.is_given and all(exponent < 0 for _, exponent in self.dimensions)
+
+    def times(self, other: Unit) -> Unit:
+        """Return the product of two units without a common dimension."""
+        return Unit(self.dimensions | other.dimensions, self.factor * other.factor)
+
 
 NO_UNIT = Unit()
 
@@ -140,6 +149,7 @@ _POUNDS = {_UNITS["pound"], _UNITS["£"]}
 """The mass and the money have one name."""
 PERCENT, DEGREE, RADIAN = _UNITS["%"], _UNITS["°"], _UNITS["rad"]
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_RATE = re.compile(r"\s*/\s*|(?<=\w)\s+(?:every|each|a)\s+(?=(?:second|minute|hour|day|week|month|year)\b)")
 _PART = re.compile(r"(?P<name>[^\W\d_]+\.?|°[CFcf]?|[$€£¥%¢])(?:\^?(?P<power>-?[1-9]))?")
 
 
@@ -151,7 +161,7 @@ def read_unit(text: str, *, is_single: bool = True) -> Unit | None:
     text = text.strip().rstrip(".")
     if len(text) > MAX_CHARS:
         return None
-    words = re.sub(r"\s*/\s*", " per ", text.replace("·", " ")).split()
+    words = _RATE.sub(" per ", text.replace("·", " ")).split()
     if len(words) > MAX_WORDS:
         return None
     whole = _UNITS.get(" ".join(words).lower()) if len(words) > 1 else None
@@ -190,8 +200,8 @@ def _product(words: Sequence[str], *, is_single: bool) -> Unit | None:
     for word in words:
         if word.lower() == "per":
             side = -1
-        elif word.lower() in _POWERS:
-            power = _POWERS[word.lower()]
+        elif word.lower().rstrip(".") in _POWERS:
+            power = _POWERS[word.lower().rstrip(".")]
         else:
             part = _PART.fullmatch(word)
             known = find_unit(part["name"]) if part else None

@@ -759,6 +759,64 @@ m+n=25 | m+n = 25
 \frac{7}{2} | \frac{7}{2} \approx 3.5
 (2n)! | (2n)(2n-1)!
 """,
+    "statements joined by a sign, degrees of a formula": r"""
+p \land q | q \land p
+p \wedge q | p \land q
+p \land q | p \text{ and } q
+p \lor q | q \vee p
+p \lor \neg q | \neg q \lor p
+1 \text{ or } 2 | 1 \text{ and } 2
+x=1 \text{ or } x=2 | x=1 \text{ and } x=2
+x=1 \lor x=2 | 1, 2
+x = 1 \lor x = 2 | x=1 \text{ or } x=2
+(x+5)^\circ | (5+x)^\circ
+\left(\frac{180}{\pi}\right)^\circ | 1\text{ rad}
+(\frac{45}{2})^\circ | 22.5^\circ
+\frac{\pi}{4}^\circ | \left(\frac{\pi}{4}\right)^\circ
+\frac{180}{\pi}^\circ | (\frac{360}{2\pi})^\circ
+(n+1)!-n! | n\cdot n!
+""",
+    "words and marks around a number, endless decimals, minutes of arc": r"""
+18 | $18$ dollars
+18 | \(18\) apples
+18 | $18 per day
+18 | 18 dollars every day
+18 | 18 dollars a week
+\frac{1}{2} | $\frac{1}{2}$ cups
+7 | 7\text{ sq. units}
+7 | 7\text{ cu. units}
+7\text{ square cm} | 7\text{ sq. cm}
+30.5^\circ | 30^\circ 30'
+30.25^\circ | 30^{\circ}15'
+45.5^\circ | 45°30′0″
+30.5^\circ | 30^\circ 30^{\prime}
+\frac{1}{3} | 0.333\ldots
+\frac{1}{6} | 0.1666\ldots
+\frac{4}{33} | 0.1212\ldots
+\frac{2}{3} | 0.666...
+\ln 4 | \log_e 4
+2\ln 2 | \log_{e} 4
+""",
+    "a bound of a modulus, a number or a set in words": r"""
+(-1,1) | |x|<1
+[-2,2] | |x| \le 2
+(-\infty,-3)\cup(3,\infty) | |x|>3
+-1<x<1 | |x|<1
+(-\sqrt{2},\sqrt{2}) | |t| < \sqrt{2}
+5 | \text{five}
+3 | \text{three}
+3 | three
+23 | \text{twenty-three}
+0 | \text{zero}
+105 | \text{one hundred and five}
+40 | forty
+\mathbb{R} | \text{all real numbers}
+(-\infty,\infty) | \text{all reals}
+\mathbb{R} | \text{the set of real numbers}
+\emptyset | \text{the empty set}
+\text{ellipse} | \text{an ellipse}
+\text{circle} | \text{the circle}
+""",
 }
 
 REJECTED = {
@@ -1298,6 +1356,50 @@ F_{100} | F_{101}
 \frac{1}{3} | 0.333
 (2n)!! | (2n)!
 n!! | n!
+""",
+    "statements joined by another sign, degrees of pi, factorials of factorials": r"""
+p \land q | p \lor q
+p \wedge q | p \vee q
+p \text{ and } q | p \text{ or } q
+p \land q | p \text{ or } q
+\neg p \land q | \neg p \lor q
+x=1 \land y=2 | x=1 \lor y=2
+p \land q \lor r | p \lor q \land r
+A \text{ and } B | A \text{ or } B
+45^\circ | \frac{\pi}{4}^\circ
+45^\circ | \left(\frac{\pi}{4}\right)^{\circ}
+180^\circ | \pi^\circ
+180^\circ | (\pi)^\circ
+\frac{\pi}{4} | \left(\frac{\pi}{4}\right)^\circ
+\pi | \pi^\circ
+360^\circ | 2\pi^\circ
+\sin x | \sin x^\circ
+60^\circ | \frac{\pi}{3}^{\circ}
+((2n)!)! | (2n)!
+(n!)! | n!
+""",
+    "another word, mark or endless decimal": r"""
+30.3^\circ | 30^\circ 30'
+0.333 | 0.333\ldots
+\frac{1}{3} | 0.3331\ldots
+\ln 4 | \log_2 4
+18 | $18$ or 20
+\$18 | $18 per day
+\frac{3}{10} | 0.333\ldots
+\pi | 3.14\ldots
+7 | 7 sq. minus 2 units
+""",
+    "another bound, number or set in words": r"""
+(-1,1) | |x|>1
+(-1,1) | |x| \le 1
+(0,1) | |x|<1
+5 | \text{fifth}
+5 | \text{fifty}
+5 | \text{five or six}
+\mathbb{R} | \text{all rational numbers}
+\mathbb{R} | \text{all integers}
+5 | \text{five hundred}
+\text{ellipse} | \text{a parabola}
 """,
 }
 

@@ -472,8 +472,6 @@ x^{2}+1 | x^{2}
 east | seat
 west | stew
 north | thorn
-3 | \text{three}
-3 | three
 cat | dog
 yes | no
 true | false

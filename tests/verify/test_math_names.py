@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._math_names import is_name, names_one_value
+from nemo_gym.verify._math_names import is_name, is_statement, names_one_value, write_out_modulus
 
 
 def test_a_name_is_one_symbol() -> None:
@@ -27,3 +27,22 @@ def test_an_expression_of_several_names_is_to_be_found(text: str) -> None:
 )
 def test_an_equation_in_one_unknown_and_a_curve_are_not(text: str) -> None:
     assert not names_one_value(text)
+
+
+def test_a_statement_is_a_letter_or_its_negation() -> None:
+    assert is_statement("p")
+    assert is_statement(r"\neg q")
+    assert not is_statement("2")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("|x|<1", "-(1) < x < 1"),
+        (r"|x| \ge 2", r"x \le -(2) or x \ge 2"),
+        ("|z|<1", "|z|<1"),
+        ("|x|=1", "|x|=1"),
+    ],
+)
+def test_a_bound_of_a_modulus_is_written_as_inequalities(text: str, written: str) -> None:
+    assert write_out_modulus(text) == written

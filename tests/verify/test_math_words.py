@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._math_words import Time, Words, is_identifier, read_time, read_words
+from nemo_gym.verify._math_words import Time, Words, is_identifier, read_named_value, read_time, read_words
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,19 @@ def test_words_know_whether_they_are_typeset_as_such() -> None:
     assert read_words(r"\text{dne}") == Words("dne", is_short=True, is_typeset=True)
     assert read_words("dne") == Words("dne", is_short=True)
     assert read_words("x+y") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        (r"\text{five}", "5"),
+        ("twenty-three", "23"),
+        ("one hundred and five", "105"),
+        ("all real numbers", r"\mathbb{R}"),
+        ("fifth", None),
+        ("five or six", None),
+        ("", None),
+    ],
+)
+def test_words_name_a_number_or_a_set(text: str, formula: str | None) -> None:
+    assert read_named_value(text) == formula
