@@ -76,8 +76,8 @@ _COORDINATES = frozenset("xyz")
 def names_one_value(text: str) -> bool:
     r"""Return whether an expression of names is a quantity to be found, so that `m+n = 25` states 25.
 
-    It has two different names or more, and no number is added to it. With the coordinates x, y and z alone it is a
-    sum of them, because `2x+3y = 6` and `x^2+y^2 = 25` are curves. A modulus is one of a point, a segment, a vector, a
+    It has two different names or more, and no number is added to it. It has others than the coordinates x, y
+    and z, because `x+y = 3` and `x^2+y^2 = 25` are curves. A modulus is one of a point, a segment, a vector, a
     set or a complex number: `|x| = 5` has two solutions.
     """
     text = text.strip()
@@ -88,6 +88,4 @@ def names_one_value(text: str) -> bool:
     names = set(_TERM_NAME.findall(inner)) - _NO_NAMES
     if modulus and is_name(inner):
         return re.match(r"[zw](?![a-zA-Z])|[A-Z]|\\(?:vec|overline|mathbf)", inner) is not None
-    if names <= _COORDINATES and not re.fullmatch(r"-?\s*[xyz](?:\s*[+-]\s*[xyz])*", inner):
-        return False
-    return len(names) > 1
+    return len(names) > 1 and not names <= _COORDINATES

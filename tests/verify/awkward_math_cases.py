@@ -739,7 +739,6 @@ f^{-1}\left(x\right) = \sqrt{x} | \sqrt{x}
 90^\circ | \angle A + \angle B = 90^\circ
 5 | a_1+a_2 = 5
 25 | f(1)+f(2)=25
-25 | x+y = 25
 14 | AB \cdot CD = 14
 14 | a^2+b^2=14
 \frac{5}{2} | \frac{a}{b}+\frac{b}{a} = \frac{5}{2}
@@ -1343,6 +1342,8 @@ F_{100} | F_{101}
 25 | |x-1|=25
 6 | 2x+3y=6
 25 | x^2+y^2=25
+25 | x+y = 25
+3 | x+y=3
 25 | a+b+1=25
 25 | \sin x+\cos x=25
 25 | 2x+3x = 25
