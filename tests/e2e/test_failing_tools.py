@@ -96,7 +96,7 @@ def test_a_tool_that_raises_stops_the_run_and_a_resume_after_the_correction_repe
     assert ill.returncode == 1
     assert "tool_raised" in ill.stdout
     rewrite(folder, RAISES, HANDLER)
-    again = evaluate(folder, environment, engine, "--resume", "+retry_tool_errors=true")
+    again = evaluate(folder, environment, engine, "--resume", "+retry_tool_errors=true", "--mark-new-code")
     assert again.returncode == 0, again.stdout + again.stderr
     rows = [json.loads(line) for line in (folder / "r.jsonl").read_text().splitlines()]
     assert len(rows) == 20

@@ -145,5 +145,5 @@ def test_the_commit_of_the_users_repository_is_told_with_whether_files_differ(ro
 
 def test_the_gym_of_a_source_tells_its_servers_too() -> None:
     told = files(PARENT_DIR, name="mcqa")
-    modules = ("app", "choices", "option_texts", "remarks", "statements")
-    assert set(told) == {f"resources_servers/mcqa/{name}.py" for name in modules}
+    modules = (PARENT_DIR / "resources_servers" / "mcqa").glob("*.py")
+    assert set(told) == {f"resources_servers/mcqa/{module.name}" for module in modules}
