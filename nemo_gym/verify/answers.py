@@ -137,7 +137,7 @@ def _find_boxes(text: str) -> list[_Box]:
     """Return the complete boxes in the order of their starts."""
     open_braces: list[tuple[re.Match[str], bool]] = []
     boxes: list[_Box] = []
-    for token in _BRACES.finditer(text):
+    for token in _BRACES.finditer(text, 0, text.rfind("}") + 1):  # what opens after the last is never closed
         if token["box"] or token[0] == "{":
             open_braces.append((token, token["box"] is not None))
         elif token[0] == "}" and open_braces:
