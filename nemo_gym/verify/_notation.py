@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify._typesetting import strip_typesetting
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
@@ -35,9 +36,8 @@ _NAMES = {name: rf"\{name} " for name in (*_FUNCTIONS, *_GREEK)} | {
 FUNCTION_NAMES = frozenset({*_NAMES, "sqrt", "cbrt", "abs", "frac"})
 """Letters that are one name in plain notation, not a product and not a word."""
 
-_REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.DOTALL), replacement)
-    for pattern, replacement in (
+_REPLACEMENTS = Rewriting(
+    (
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
         (r"\\[dt]binom(?![a-zA-Z])", r"\\binom"),
         (r"\\(?:leqslant|leq)(?![a-zA-Z])", r"\\le "),
@@ -94,7 +94,8 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\\cdot ",
         ),
         (r"(?<=\))\s*(?=\\frac(?![a-zA-Z]))", r"\\cdot "),
-    )
+    ),
+    re.DOTALL,
 )
 _RUN = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]+")
 
@@ -104,8 +105,7 @@ def spelled(text: str) -> str:
     text = strip_typesetting(text)
     text = write_scripts(text)
     text = "".join(_SYMBOLS.get(char) or unicodedata.normalize("NFKC", char) for char in text)
-    for pattern, replacement in _REPLACEMENTS:
-        text = pattern.sub(replacement, text)
+    text = _REPLACEMENTS.rewrite(text)
     text = _RUN.sub(lambda run: _NAMES.get(run[0], run[0]), text)
     return " ".join(text.split()).rstrip(" ,;.")
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import re
 
+from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify.answers import strip_math_marks
 
 MAX_LAYERS = 20
 """Layers of braces, boxes and infix fractions that are removed from one answer."""
 
 _ROWS = r"(?P<name>(?:align(?:ed)?|gather(?:ed)?|split|multline|equation|displaymath|math|cases)\*?)"
-_LOOKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.DOTALL), replacement)
-    for pattern, replacement in (
+_LOOKS = Rewriting(
+    (
         (r"\\(?:text)?color\s*(?:\[\w*\])?\s*\{[^{}]*\}|\\f?colorbox\s*\{[^{}]*\}", ""),
         (r"\\(?:text(?:bf|it|rm|sf|tt|sc|sl|up|md|normal)|emph|[mh]box|operatorname)(?=\s*\{)", r"\\text"),
         (r"\{\s*\\(?:rm|bf|it|sf|tt|sc)(?![a-zA-Z])\s*([^{}]*)\}", r"\\text{\1}"),
@@ -40,7 +40,8 @@ _LOOKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<!\\)\\\Z", ""),
         (r"\\rbrack(?![a-zA-Z])", "]"),
         (r"\\[lr]?vert(?![a-zA-Z])", "|"),
-    )
+    ),
+    re.DOTALL,
 )
 _ENVIRONMENT = re.compile(
     rf"\\begin\s*\{{{_ROWS}\}}(?:\[\w\])?(?P<rows>.*?)\\end\s*\{{(?P=name)\}}", re.DOTALL
@@ -64,8 +65,7 @@ def strip_typesetting(text: str) -> str:
     text = strip_math_marks(text).replace("{:}", ":")
     text = _MARKED_NUMBER.sub(r"\g<number> \g<unit>", text) if text[:1] in ("$", "\\") else text
     if "\\" in text:
-        for pattern, replacement in _LOOKS:
-            text = pattern.sub(replacement, text)
+        text = _LOOKS.rewrite(text)
         text = _FRACTION_OF_UNITS.sub(r"\1\\text{ \2/\3\4}", _ENVIRONMENT.sub(_join_rows, text))
         text = _write_fractions(text)
     if "{{" in text:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from nemo_gym.verify._notation import is_same_spelling, spelled, write_scripts
+from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.answers import unwrap_text
 
@@ -79,9 +80,8 @@ _BRACED = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _VARIABLE = r"\\(?:pi|alpha|beta|gamma|delta|epsilon|theta|lambda|mu|rho|sigma|tau|phi|omega|hbar)(?![a-zA-Z])|[a-zA-Z]"
 _SCRIPTS = rf"(?:\s*[_^]\s*(?:{_BRACED}|[a-zA-Z0-9]))*"
 _FACTOR = rf"(?:(?:\d+(?:\.\d+)?(?!\d)|\\sqrt\s*{_BRACED}|{_VARIABLE}|\([^()]*\)){_SCRIPTS})"
-_QUOTIENT_SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
+_QUOTIENT_SPELLINGS = Rewriting(
+    (
         (r"\\frac\s*(\\[a-zA-Z]+|[a-zA-Z0-9])", r"\\frac{\1}"),
         (rf"(\\frac\s*{_BRACED})\s*(\\[a-zA-Z]+|[a-zA-Z0-9])", r"\1{\2}"),
         (r"\((\d+)\s*/\s*(\d+)\)", r"\\frac{\1}{\2}"),
@@ -91,7 +91,7 @@ _QUOTIENT_SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\\frac{\1}{\2}",
         ),
         (r"\{\s*\(([^()]*)\)\s*\}", r"{\1}"),
-    )
+    ),
 )
 _COMMAND_END = re.compile(r"(\\[a-zA-Z]+)\s*")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)\s+(?=\d)")
@@ -100,8 +100,7 @@ _END, _SEPARATOR = "\0", "\1"
 
 def _write_products(formula: str) -> str:
     """Return a formula with every quotient as a fraction and without the spaces of its products."""
-    for pattern, replacement in _QUOTIENT_SPELLINGS:
-        formula = pattern.sub(replacement, formula)
+    formula = _QUOTIENT_SPELLINGS.rewrite(formula)
     formula = _BETWEEN_DIGITS.sub(_SEPARATOR, _COMMAND_END.sub(rf"\1{_END}", formula))
     return "".join(formula.split())
 

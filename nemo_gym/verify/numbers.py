@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from nemo_gym.verify._notation import write_scripts
+from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.units import NO_UNIT, PERCENT, Unit, are_comparable, read_counted, read_unit
 
@@ -177,9 +178,8 @@ _PERIOD = re.compile(r"(?P<fixed>\d*?)(?:(?P<digit>\d)(?P=digit)+|(?P<block>\d{2
 _ARC = re.compile(
     r"(?P<degrees>\d+)\s*°\s*(?P<minutes>[0-5]?\d)\s*['’′](?:\s*(?P<seconds>[0-5]?\d)\s*(?:[\"”″]|''|′′))?\s*\Z"
 )
-_TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
+_TYPESETTING = Rewriting(
+    (
         (r"\^\s*[{(]\s*([+-]?\d+)\s*[})]", r"^\1"),
         (r"\\[dtc]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r" \1/\2"),
         (r"\\[dtc]?frac\s*(\d)\s*(\d)", r" \1/\2"),
@@ -198,7 +198,7 @@ _TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\([$%])", r"\1"),
         (r"[\u2212\u2013]", "-"),
         (_FRACTION_SLASH, "/"),
-    )
+    ),
 )
 
 
@@ -209,8 +209,7 @@ def _without_typesetting(text: str) -> str:
     text = "".join(f" {part}" if _FRACTION_SLASH in part else part for part in parts)
     text = re.sub(rf"\.(\d*?)((?:\d{_OVERLINE})+)", lambda match: f".{match[1]}({match[2]})", text)
     text = _REPEATING.sub(_fraction_of, _ENDLESS.sub(_mark_period, text.replace(_OVERLINE, "")))
-    for pattern, replacement in _TYPESETTING:
-        text = pattern.sub(replacement, text)
+    text = _TYPESETTING.rewrite(text)
     text = _ARC.sub(_write_degrees, text)
     return " ".join(text.split()).rstrip(",;").strip()
 
