@@ -73,7 +73,7 @@ _MARKED = re.compile(
     re.DOTALL,
 )
 _MARKS = re.compile(r"sk-|gh[opsur]_|github_pat_|glpat-|hf_|xox|AKIA|AIza|nvapi-|eyJ|PRIVATE KEY")
-"""What a marked secret contains: most texts have none of it."""
+"""The parts of which a marked secret contains one; most texts contain none."""
 
 _SERVER_KEYS = frozenset({*SERVER_KINDS, "entrypoint"})
 

@@ -53,7 +53,7 @@ def find_source_files(folder: Path) -> Iterator[Path]:
 
 
 def is_source(path: Path) -> bool:
-    """Return whether a file is code of the folder that it lies in. A file that cannot be read is nobody's code."""
+    """Return whether a file is code of the folder that it lies in. A file that cannot be read is not code."""
     if _FILES_OF_OTHERS.fullmatch(path.name):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a row says about its attempt: outcome, reward, failure. Every reader decides by these functions.
+"""The verdict of a row about its attempt: outcome, reward, failure. Every reader decides by these functions.
 
 A row is scored if a verifier gave it a reward: it has no failure class (a row of a failed judge has reward 0 and a
 failure class), `reward` is a finite number and no Boolean, and its outcome is `completed` or `truncated`. A row without

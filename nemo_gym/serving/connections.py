@@ -142,7 +142,7 @@ class _LastResponse(asyncio.Transport):
 
 
 class ListenerState(ServerState):
-    """What the connections of a listener share."""
+    """The state that the connections of a listener share."""
 
     def __init__(self, head_s: float = HEAD_S, max_parts: int = MAX_PART_HEADS) -> None:
         super().__init__()
