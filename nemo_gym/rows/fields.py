@@ -279,7 +279,8 @@ FIELDS: Final[tuple[RowField, ...]] = (
     RowField(
         keys.ANSWER_FAULT_KEY,
         _TEXT,
-        meaning="the fault of an answer that broke its verifier, such as `raised` or `cpu_time`; the reward is at most 0",
+        meaning="the fault of an answer that broke its verifier, such as `raised` or `cpu_time`; the reward is at most "
+        "0",
         written_by="the resources server",
         read_by="metrics, the viewer",
         forms=_SCORED,
@@ -295,7 +296,8 @@ FIELDS: Final[tuple[RowField, ...]] = (
     RowField(
         keys.SCORED_BY_KEY,
         _TEXT,
-        meaning="in a run whose code has changed: the digest of the code that scored the row; the manifest lists all of them",
+        meaning="in a run whose code has changed: the digest of the code that scored the row; the manifest lists all of "
+        "them",
         written_by="the collector",
         read_by="comparisons of the two codes",
         forms=_SCORED,
