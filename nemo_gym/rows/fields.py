@@ -296,8 +296,8 @@ FIELDS: Final[tuple[RowField, ...]] = (
     RowField(
         keys.SCORED_BY_KEY,
         _TEXT,
-        meaning="in a run whose code has changed: the digest of the code that scored the row; the manifest lists all of "
-        "them",
+        meaning="in a run whose code has changed: the digest of the code that scored the row; the manifest lists "
+        "all of them",
         written_by="the collector",
         read_by="comparisons of the two codes",
         forms=_SCORED,
