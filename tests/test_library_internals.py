@@ -80,7 +80,7 @@ def find_instance_names(of: type[Any]) -> set[str]:
 @pytest.mark.parametrize("place", USED)
 def test_the_names_that_the_gym_uses_are_there(place: str) -> None:
     module, _, name = place.partition(":")
-    holder = importlib.import_module(module)
+    holder: Any = importlib.import_module(module)
     holder = getattr(holder, name) if name else holder
     on_instances = find_instance_names(holder) if name else set()
     missing = [
