@@ -175,19 +175,17 @@ COMMAND = Command(
 
 
 def collect_rollouts(keys: CollectKeys) -> int:
+    from nemo_gym.rollouts.run.input_check import check_input
+
     settings = settings_of(keys, keys.dataset_files(keys.repeats_of_all or 1))
-
-    async def run() -> int:
-        from nemo_gym.rollouts.run.input_check import check_input
-
-        try:
-            gym = await keys.find_gym()
-        except ConfigError as error:
-            check_input(settings, error)
-            raise
-        return await run_collection(settings, gym, as_json=keys.as_json)
-
-    return run_in_loop(run())
+    try:
+        gym = run_in_loop(keys.find_gym())
+    except ConfigError as error:
+        check_input(settings, error)
+        raise
+    # Outside of a loop, so that a signal ends a long reading at once: nothing has started.
+    checked = check_input(settings, gym.config)
+    return run_in_loop(run_collection(settings, gym, as_json=keys.as_json, checked=checked))
 
 
 def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
