@@ -71,7 +71,7 @@ class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
         from nemo_gym.rollouts.output.journal import Existing
 
         existing = super().existing()
-        for key in ("add_tasks", "mark_new_code"):
+        for key in ("add_tasks", "mark_new_code", "mark_new_engine"):
             if getattr(self, key) and existing is not Existing.RESUME:
                 raise ConfigError(
                     f"+{key}=true is about an earlier run, and the command begins a new one",

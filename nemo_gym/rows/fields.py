@@ -295,9 +295,9 @@ FIELDS: Final[tuple[RowField, ...]] = (
     RowField(
         keys.SCORED_BY_KEY,
         _TEXT,
-        "in a run whose code has changed: the digest of the code that scored the row; the manifest lists all of them",
+        "in a run whose code or engine has changed: the digest of those that made the row, which the manifest lists",
         "the collector",
-        "comparisons of the two codes",
+        "comparisons of the two",
         _SCORED,
         since="1.1",
     ),

@@ -35,6 +35,7 @@ from nemo_gym.rollouts.output.manifest import AllowedChanges, code_identity, las
 from nemo_gym.rollouts.output.task_matching import read_stored_rows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run._preflight import read_engines
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collect import RunExecution, time_now
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
@@ -147,7 +148,9 @@ async def reverify(
 ) -> CollectSummary:
     """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
     modes = await _allowed_modes(settings, survey, caller, gym.config)
-    journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config)
+    needed = servers_for(survey.verifiable.values(), gym.config)
+    engines = await read_engines(caller, {name: gym.config[name] for name in needed})
+    journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config, engines)
     changes, identical = Changes(), settings.stop_after_identical_failures
     execution = RunExecution(
         journal,
@@ -212,7 +215,11 @@ async def _allowed_modes(
 
 
 def _open(
-    settings: ReverifySettings, stored: StoredRun, survey: Survey, config: Mapping[str, Any]
+    settings: ReverifySettings,
+    stored: StoredRun,
+    survey: Survey,
+    config: Mapping[str, Any],
+    engines: Mapping[str, Mapping[str, Any]],
 ) -> Journal:
     """Open the output, with the failures and the task rows of the stored run, which it must not overwrite."""
     RunFiles.of(settings.output).refuse_inputs(stored.files.present())
@@ -224,6 +231,7 @@ def _open(
         "settings": {"judge_failed_only": settings.judge_failed_only, "force": settings.force},
         "config": {name: lasting(config[name]) for name in sorted(servers)},
         "code": code_identity(config, servers),
+        **({"engines": dict(engines)} if engines else {}),
     }
     journal = open_journal(
         RunFiles.of(settings.output),
