@@ -31,6 +31,11 @@ _SETTLED_S: Final = 2.0
 _MOST_KEPT: Final = 20_000
 
 
+def digests_path(working_folder: Path) -> Path:
+    """Return the file with the kept digests of the gyms of a folder."""
+    return working_folder / ".nemo_gym" / "cache" / "file_digests.json"
+
+
 class FileDigests:
     """The digests of files, with those of large files kept in a file of the cache folder."""
 

@@ -2,8 +2,8 @@
 
 The launcher computes it before a server starts, so it is the code that runs, on whichever machine the collector is. A
 server's code is that of its folder (`_source_files`), the modules that it imports from the user's folders
-(`_imported_files`), and the data that it may read: the other files of its folder, and those that its configuration
-names (`_named_files`). Installed packages are left out, and so is the gym, whose version is recorded beside.
+(`_imported_files`), those that its configuration names (`_named_files`), and the other files of its folder, which are
+data that it may read. Installed packages are left out, and so is the gym, whose version is recorded beside.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import sysconfig
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Final
 
 from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.config.servers import ServerInstance, root_of
-from nemo_gym.launch._file_digests import FileDigests
+from nemo_gym.launch._file_digests import FileDigests, digests_path
 from nemo_gym.launch._imported_files import find_imported_files
 from nemo_gym.launch._named_files import find_named_files
 from nemo_gym.launch._source_files import find_data_files, find_source_files, is_data_name
@@ -39,43 +40,35 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 def describe_code(instances: Sequence[ServerInstance], working_folder: Path) -> dict[str, Any]:
     """Return the code of servers as the configuration of a running gym holds it (`names.CODE_KEY`).
 
-    `servers` has the name of each server and its files, as pairs of a path and a digest. No key is a name, which could
-    look like that of a secret. Paths are relative to the root of the server's folder, so a copy of the folders is the
-    same code. `repository` is that of `working_folder`, or None.
+    `servers` has the name and the folder of each server, and its files as pairs of a path and a digest. No key is a
+    name, which could look like that of a secret. Paths are relative to the root of the server's folder, so a copy of
+    the folders is the same code. `repository` is that of `working_folder`, or None. `machine` and `search_path` say
+    where the files are.
     """
     found = _find_files(instances, working_folder)
+    folders = {each.name: str(each.directory.resolve()) for each in instances}
     files = {path for code in found.values() for path in code.values()}
     return {
         "version": __version__,
-        "servers": _digest_files(found, working_folder),
+        "servers": [
+            {"name": name, "folder": folders[name], "files": digested}
+            for name, digested in _digest_files(found, working_folder).items()
+        ],
         "repository": read_repository(working_folder, files),
+        "machine": gethostname(),
+        "search_path": [str(folder) for folder in (working_folder.resolve(), *_user_search_path())],
     }
 
 
-def find_differences(
-    instances: Sequence[ServerInstance], working_folder: Path, told: Mapping[str, Any]
-) -> list[str]:
-    """Return the files of servers that differ from what `describe_code` told at the start of their gym."""
-    now = _digest_files(_find_files(instances, working_folder), working_folder)
-    names = {each.name for each in instances}
-    before = [server for server in told["servers"] if server["name"] in names]
-    return sorted({name for name, _ in _pairs_of(before) ^ _pairs_of(now)})
-
-
-def _pairs_of(servers: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    return {(name, digest) for server in servers for name, digest in server["files"]}
-
-
-def _digest_files(found: Mapping[str, Mapping[str, Path]], working_folder: Path) -> list[dict[str, Any]]:
-    """Return servers by their names, with their files as pairs of a name and a digest."""
-    digests = FileDigests(working_folder / ".nemo_gym" / "cache" / "file_digests.json")
-    told = [
-        {
-            "name": server,
-            "files": [[name, digest] for name in sorted(files) if (digest := digests.digest(files[name]))],
-        }
+def _digest_files(
+    found: Mapping[str, Mapping[str, Path]], working_folder: Path
+) -> dict[str, list[list[str]]]:
+    """Return the files of servers as pairs of a name and a digest, by the server."""
+    digests = FileDigests(digests_path(working_folder))
+    told = {
+        server: [[name, digest] for name in sorted(files) if (digest := digests.digest(files[name]))]
         for server, files in found.items()
-    ]
+    }
     digests.keep()
     return told
 
@@ -83,7 +76,7 @@ def _digest_files(found: Mapping[str, Mapping[str, Path]], working_folder: Path)
 def _find_files(instances: Sequence[ServerInstance], working_folder: Path) -> dict[str, dict[str, Path]]:
     """Return the files of the code and the data of every server with a process, by their names."""
     servers = [each for each in instances if not each.is_alias]
-    datasets = {path for each in servers for path in _declared_datasets(each, working_folder)}
+    datasets = {path for each in servers for path in find_declared_datasets(each.config, working_folder)}
     return {
         each.name: _find_data(each, working_folder, datasets) | find_code(each, working_folder)
         for each in servers
@@ -100,13 +93,12 @@ def _find_data(instance: ServerInstance, working_folder: Path, datasets: Collect
             folder,
             f"{MOST_DATA_FILES:,}",
         )
-    data |= find_named_files(instance, working_folder, _is_installed, MOST_DATA_FILES)
-    roots = [root_of(folder), working_folder.resolve()]
-    return {_name_file(path, roots): path for path in data if path.resolve() not in datasets}
+    return {_name_file(path, [root_of(folder)]): path for path in data if path.resolve() not in datasets}
 
 
-def _declared_datasets(instance: ServerInstance, working_folder: Path) -> Iterator[Path]:
-    declared = instance.config.get("datasets")
+def find_declared_datasets(options: Mapping[str, Any], working_folder: Path) -> Iterator[Path]:
+    """Yield the files with task rows that the options of a server declare, as far as they exist."""
+    declared = options.get("datasets")
     for dataset in declared if isinstance(declared, list) else ():
         path = dataset.get("jsonl_fpath") if isinstance(dataset, Mapping) else None
         found = find_file(path, working_folder) if isinstance(path, str) else None
@@ -115,12 +107,15 @@ def _declared_datasets(instance: ServerInstance, working_folder: Path) -> Iterat
 
 
 def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]:
-    """Return the files of a server's code by their names; none for a server of the installed gym."""
+    """Return the files of a server's code by their names, and those that its configuration names.
+
+    The folder of a server of the installed gym has none.
+    """
     folder = instance.directory.resolve()
-    if _is_of_wheel(folder):
-        return {}
     roots = list(dict.fromkeys([folder, root_of(folder), working_folder.resolve(), *_user_search_path()]))
-    files = {*find_source_files(folder), folder / instance.entrypoint}
+    named = find_named_files(instance, working_folder, _is_installed, MOST_DATA_FILES)
+    own = set() if _is_of_wheel(folder) else {*find_source_files(folder), folder / instance.entrypoint}
+    files = own | named
     sources = [path for path in files if path.suffix == ".py"]
     files |= find_imported_files(sources, roots, _is_installed)
     return {_name_file(path, [root_of(folder), *roots[2:]]): path for path in files}
@@ -133,8 +128,12 @@ def find_changed_modules(
 
     Those in its folders of data are left out: a server that writes them is restarted.
     """
-    changed = find_differences([instance], working_folder, told)
-    return [name for name in changed if name.endswith(".py") and not is_data_name(name)]
+    before = [
+        pair for server in told["servers"] if server["name"] == instance.name for pair in server["files"]
+    ]
+    [now] = _digest_files({instance.name: find_code(instance, working_folder)}, working_folder).values()
+    differing = {(name, digest) for name, digest in before} ^ {(name, digest) for name, digest in now}
+    return sorted({name for name, _ in differing if name.endswith(".py") and not is_data_name(name)})
 
 
 def _is_of_wheel(folder: Path) -> bool:

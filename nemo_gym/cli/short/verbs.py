@@ -139,6 +139,12 @@ EVAL = {
             Flag("--no-serve", None, "Use the servers of the gym that runs in this folder.", key=""),
             HEAD,
             DISCOVERY_NAME,
+            Flag(
+                "--use-running-code",
+                None,
+                "With --no-serve: its files may have been edited since it started.",
+                key="",
+            ),
             AGENT_NAME,
             replace(INPUT, help="Task rows (JSONL); repeatable; by default the environment's own."),
             replace(OUTPUT, help="File for the results (JSONL); by default results/NAME.jsonl."),
