@@ -181,6 +181,7 @@ def collect_rollouts(keys: CollectKeys) -> int:
     settings = settings_of(keys, keys.dataset_files(keys.repeats_of_all or 1))
 
     async def run() -> int:
+        from nemo_gym.rollouts.run.discovery import find_gym_with
         from nemo_gym.rollouts.run.input_check import check_input
 
         try:
@@ -188,7 +189,7 @@ def collect_rollouts(keys: CollectKeys) -> int:
         except ConfigError as error:
             check_input(settings, error)
             raise
-        checked = check_input(settings, gym.config)
+        checked = check_input(settings, gym.config, partial(find_gym_with, Path.cwd()))
         if not keys.use_running_code:
             _refuse_old_code(gym, settings, checked)
         return await run_collection(settings, gym, as_json=keys.as_json, checked=checked)
