@@ -282,8 +282,8 @@ def test_a_gym_whose_files_were_edited_is_restarted_or_used_as_it_runs(
     project: Path, environment: dict[str, str], policy: list[str]
 ) -> None:
     app = project / "resources_servers" / "lockbox" / "app.py"
-    line = ("eval", "run", "--no-serve", "-a", AGENT, "-o", "r.jsonl")
-    line = (*line, "-i", "resources_servers/lockbox/data/example.jsonl")
+    tasks = "resources_servers/lockbox/data/example.jsonl"
+    line = ("eval", "run", "--no-serve", "-a", AGENT, "-i", tasks, "-o", "r.jsonl")
     start = [*PROGRAM, "env", "start", "lockbox", *policy, "--json", "++head_server.port=0"]
     with started(start, project, environment):
         wait_until(lambda: gym(project, environment, "env", "status").returncode == 0)

@@ -136,6 +136,11 @@ def servers_for(agents: Iterable[str], config: Mapping[str, Any]) -> set[str]:
     return agents | set(required_servers({environment_of(agent, config) for agent in agents}, config))
 
 
+def _servers_of(survey: Survey, config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the configuration of the servers needed, by name."""
+    return {name: config[name] for name in servers_for(survey.verifiable.values(), config)}
+
+
 async def reverify(
     settings: ReverifySettings,
     stored: StoredRun,
@@ -148,8 +153,7 @@ async def reverify(
 ) -> CollectSummary:
     """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
     modes = await _allowed_modes(settings, survey, caller, gym.config)
-    needed = servers_for(survey.verifiable.values(), gym.config)
-    engines = await read_engines(caller, {name: gym.config[name] for name in needed})
+    engines = await read_engines(caller, _servers_of(survey, gym.config))
     journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config, engines)
     changes, identical = Changes(), settings.stop_after_identical_failures
     execution = RunExecution(
@@ -225,11 +229,11 @@ def _open(
     RunFiles.of(settings.output).refuse_inputs(stored.files.present())
     if settings.existing is Existing.RESUME and settings.allowed.everything:
         _refuse_other_rollouts(RunFiles.of(settings.output), stored)
-    servers = servers_for(survey.verifiable.values(), config)
+    servers = _servers_of(survey, config)
     identity = {
         "datasets": [{"sha256": stored.digest(), "rows": len(survey.verifiable)}],
         "settings": {"judge_failed_only": settings.judge_failed_only, "force": settings.force},
-        "config": {name: lasting(config[name]) for name in sorted(servers)},
+        "config": {name: lasting(servers[name]) for name in sorted(servers)},
         "code": code_identity(config, servers),
         **({"engines": dict(engines)} if engines else {}),
     }
