@@ -296,10 +296,10 @@ FIELDS: Final[tuple[RowField, ...]] = (
     RowField(
         keys.SCORED_BY_KEY,
         _TEXT,
-        meaning="in a run whose code has changed: the digest of the code that scored the row; the manifest lists "
-        "all of them",
+        meaning="in a run whose code or engine has changed: the digest of those that made the row, which the manifest "
+        "lists",
         written_by="the collector",
-        read_by="comparisons of the two codes",
+        read_by="comparisons of the two",
         forms=_SCORED,
         since="1.1",
     ),

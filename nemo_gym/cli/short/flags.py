@@ -136,6 +136,11 @@ MARK_NEW_CODE = Flag(
     None,
     "With --resume: the servers' code may have changed; mark the rows that it scores.",
 )
+MARK_NEW_ENGINE = Flag(
+    "--mark-new-engine",
+    None,
+    "With --resume: another engine may answer for the model; mark its rows.",
+)
 HEAD = Flag(
     "--head",
     "HOST:PORT",
