@@ -36,7 +36,8 @@ ITERATING = {
     "filter": "assert not list(filter(candidate, [1, 2]))",
     "a default": "assert next(map(candidate, [1]), 1) == 1",
     "a sentinel": "for x in iter(lambda: candidate(1), 1): assert False",
-    "an iterator": "class I:\n        __iter__ = lambda self: self\n        __next__ = lambda self: candidate(1)\n    assert list(I()) == []",
+    "an iterator": "class I:\n        __iter__ = lambda self: self\n        __next__ = lambda self: candidate(1)\n"
+    "    assert list(I()) == []",
     "a generator": "assert all(candidate(x) == x for x in [1, 2])",
 }
 """Tests that a function which ends their iteration would pass."""
