@@ -6,7 +6,7 @@ The harness executes this source before it loads the solution. Four rules:
   object Python falls back on the other's operators, or on those of the built-in base class.
 - The solution must not return an object that equals everything, such as `mock.ANY`.
 - An exception that ends iterations, programs or tests without an error (StopIteration, SystemExit, SkipTest) leaves the
-  solution as a CandidateError, unless the tests name it.
+  solution as a RefusedEnd, unless the tests name it.
 - A test of unittest counts if it succeeded. It may be skipped or expected to fail if the tests say so.
 
 A class is the library's if it is found by its name in a module below the interpreter's folders; the classes of the
@@ -75,7 +75,7 @@ class DishonestObject(TypeError):
     """The solution returned an object that equals everything, or that lies about its class."""
 
 
-class CandidateError(Exception):
+class RefusedEnd(Exception):
     """An exception of the solution that the tests must not take for the end of an iteration or of a test."""
 
 
@@ -155,12 +155,12 @@ class Guard:
         return self._check(result)
 
     def _refuse_end(self, error: BaseException, own_end: type[BaseException] | None) -> None:
-        """Raise a CandidateError in place of an exception that ends something without an error."""
+        """Raise a RefusedEnd in place of an exception that ends something without an error."""
         kinds = ancestors_of(type(error))
         names = {name_of(kind) for kind in kinds} - {"Exception", "BaseException", "object"}
         is_error = Exception in kinds and names.isdisjoint(ENDS)
         if not is_error and own_end not in kinds and names.isdisjoint(self._expected):
-            raise CandidateError(f"{name_of(kinds[0])} left the solution") from error
+            raise RefusedEnd(f"{name_of(kinds[0])} left the solution") from error
 
     def run_unittest(self, module: types.ModuleType, tests: types.CodeType, _: object) -> None:
         """Run every TestCase of the tests. Raises AssertionError with the first problem."""

@@ -117,7 +117,7 @@ def find_lucky_answers(
     found = []
     own_answers = Counter(own for _, own in tasks if own is not None)
     mean = max(mean, max(own_answers.values(), default=0) / len(tasks))
-    guesses = [(answer, [answer] * len(tasks)) for answer in answers]
+    guesses: list[tuple[str, list[str | None]]] = [(answer, [answer] * len(tasks)) for answer in answers]
     guesses += [
         (recipe, [answers_to_one.get(recipe) for answers_to_one in made])
         for recipe in dict.fromkeys(recipe for answers_to_one in made for recipe in answers_to_one)

@@ -123,10 +123,10 @@ def _copy_boards(question: str) -> Iterator[Recipe]:
     rows = _find_rows(question)
     if rows:
         yield "board", "\n".join(rows)
-        for cell in "0123456789":
-            yield f"board with {cell} for blanks", "\n".join(_BLANK.sub(cell, row) for row in rows)
-        for cell in "01":
-            yield f"board of {cell}", "\n".join(" ".join(cell for _ in row.split()) for row in rows)
+        for digit in "0123456789":
+            yield f"board with {digit} for blanks", "\n".join(_BLANK.sub(digit, row) for row in rows)
+        for digit in "01":
+            yield f"board of {digit}", "\n".join(" ".join(digit for _ in row.split()) for row in rows)
         yield "board as arrays", json.dumps([row.split() for row in rows])
         yield "rows joined", " ".join(rows)
         yield "rows in reverse", "\n".join(reversed(rows))
