@@ -40,7 +40,7 @@ def test_no_short_answer_wins_a_dataset(task: str) -> None:
 
 @pytest.mark.parametrize("task", CORRECTED_SCORERS)
 def test_no_short_answer_at_all_wins_a_corrected_dataset(task: str) -> None:
-    assert search_task(task, size=12, seed=5) == []
+    assert search_task(task, size=20, seed=5) == []
 
 
 def use_library_scorer(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
