@@ -405,6 +405,12 @@ ENDLESS = {
     "many headers": (b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * (MAX_HEADERS + 1) + b"\r\n", 431),
     "long headers": (b"GET / HTTP/1.1\r\n" + (b"x: " + b"y" * 999 + b"\r\n") * 100 + b"\r\n", 431),
     "a URL": (b"GET /" + LONG, 414),
+    "a URL of 40,000 bytes": (b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n", 414),
+    "a query": (b"GET /health?" + b"x" * 40_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n", 414),
+    "a long URL and long headers": (
+        b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nhost: x\r\nx: " + b"y" * 60_000 + b"\r\n\r\n",
+        414,
+    ),
     "a URL with a line end": (b"GET /" + b"x" * 40_000 + b"?" + b"y" * 40_000 + b" HTTP/1.1\r\n\r\n", 414),
     "empty lines": (b"\r\n" * MAX_HEAD_BYTES, 431),
     "a method": (b"G" * (MAX_HEAD_BYTES + 1), 400),
