@@ -302,6 +302,11 @@ WITH_TOKEN = f"x-ng-token: {TOKEN}"
         ("POST", "/size", ("origin: https://attacker.example",), "127.0.0.1", 403),
         ("POST", "/size", ("content-type: text/plain",), "127.0.0.1", 415),
         ("POST", "/size", ("x-ng-deadline: soon",), "127.0.0.1", 422),
+        ("POST", "/size", ("content-encoding: gzip",), "127.0.0.1", 415),
+        ("POST", "/verify", (WITH_TOKEN, "content-encoding: zstd"), "127.0.0.1", 415),
+        ("POST", "/of/x", ("Content-Encoding: gzip", "Content-Encoding: identity"), "127.0.0.1", 415),
+        ("POST", "/verify", ("content-encoding: gzip",), "127.0.0.1", 401),
+        ("POST", "/nothing", ("content-encoding: gzip",), "127.0.0.1", 404),
     ],
 )
 async def test_a_refusal_is_sent_after_the_head_and_ends_the_connection(
@@ -542,9 +547,11 @@ async def test_the_mock_engine_refuses_before_the_body_and_bounds_it() -> None:
             ("POST", "/nothing", 404),
             ("PUT", "/tokenize", 405),
             ("POST", "/tokenize", 413),
+            ("POST", "/tokenize?coded", 415),
         ):
+            coding = ("content-encoding: br",) if "coded" in path else ()
             async with client_of(port) as client:
-                await client.send(head_of(method, path, JSON, HUGE, EXPECTS))
+                await client.send(head_of(method, path, JSON, HUGE, EXPECTS, *coding))
                 assert (await client.status(), await client.status()) == (status, 0)
 
 
