@@ -22,7 +22,7 @@ _WEIGHTS = {"oc.decode": 400, "oc.create": 20}
 _MAX_ROUNDS = 100
 """Evaluations of one value. Each one but the last finds others that are to be evaluated first."""
 _PLACEHOLDER = "nemo_gym_placeholder"
-_evaluation: ContextVar[Evaluation] = ContextVar("_evaluation")
+_evaluation: ContextVar[InterpolatedValues] = ContextVar("_evaluation")
 
 
 class EvaluationError(Exception):
@@ -37,7 +37,7 @@ class TooLargeError(EvaluationError):
         self.path = path
 
 
-class Evaluation:
+class InterpolatedValues:
     """Evaluates values of plain data. `paths` are those of the interpolated ones."""
 
     def __init__(self, data: Any, paths: Iterable[Path]) -> None:

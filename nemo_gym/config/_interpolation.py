@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nemo_gym.config._evaluation import Evaluation, EvaluationError, TooLargeError
+from nemo_gym.config._evaluation import EvaluationError, InterpolatedValues, TooLargeError
 from nemo_gym.config.nodes import DictNode, Node, Path, Scalar, leaves, node_at, render_path, to_plain
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.secrets import is_secret_name, leaves_of
@@ -75,7 +75,7 @@ def resolve_texts(
                 leaf.path for leaf in leaves_of(data) if isinstance(leaf.value, str) and _MARK in leaf.value
             ]
             try:
-                text = str(Evaluation(data, paths).value_at((_TEXT,)))
+                text = str(InterpolatedValues(data, paths).value_at((_TEXT,)))
             except (OmegaConfBaseException, EvaluationError) as error:
                 problems.add_gap(
                     where, f"{text!r} cannot be resolved: {_reason(error)}.", "Set the key that it refers to."
@@ -106,7 +106,7 @@ class _Resolver:
 
     def __init__(self, data: Any, places: Mapping[Path, Location], problems: Problems) -> None:
         """`places`: those of the interpolated values of `data`."""
-        self._evaluation = Evaluation(data, places)
+        self._evaluation = InterpolatedValues(data, places)
         self._places = places
         self._problems = problems
         self._unknown: dict[str, list[tuple[Path, Location]]] = {}

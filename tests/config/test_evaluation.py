@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.config._evaluation import MAX_SIZE, Evaluation, EvaluationError, TooLargeError
+from nemo_gym.config._evaluation import MAX_SIZE, EvaluationError, InterpolatedValues, TooLargeError
 from tests.config.small_gym import problems_of
 
 DEEP = "abcdefghijklmn"
@@ -62,7 +62,7 @@ def test_a_long_chain_of_directives_is_refused(tmp_path: Path) -> None:
 
 def evaluated(data: dict[str, object], key: str) -> object:
     paths = [(name,) for name, value in data.items() if isinstance(value, str) and "${" in value]
-    return Evaluation(data, paths).value_at((key,))
+    return InterpolatedValues(data, paths).value_at((key,))
 
 
 def test_many_references_to_little_are_evaluated() -> None:
@@ -101,7 +101,7 @@ def test_escaped_text_stays_escaped_over_several_steps() -> None:
     assert evaluated(data, "a") == "${d}!"
     section = {"a": "${s}", "t": "${a}", "s": {"x": r"\${d}", "y": "${d}"}, "d": 1}
     paths = [("a",), ("t",), ("s", "x"), ("s", "y")]
-    assert Evaluation(section, paths).value_at(("t",)) == {"x": "${d}", "y": 1}
+    assert InterpolatedValues(section, paths).value_at(("t",)) == {"x": "${d}", "y": 1}
 
 
 def test_a_nested_reference_is_evaluated_after_what_it_needs() -> None:

@@ -11,13 +11,14 @@ from typing import Any
 import orjson
 import pytest
 from fastapi import FastAPI, Request
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
 from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.serving.connections import GymHttpProtocol, ListenerState
 from nemo_gym.serving.listening import Listener
-from nemo_gym.serving.pipelining import HIGH_WATER_LIMIT, HeldTotal, Unparsed, find_piece_end
+from nemo_gym.serving.pipelining import HeldTotal, Unparsed, find_piece_end
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport.whole_response import send_response
 from tests.waiting import TIMEOUT_S, until
