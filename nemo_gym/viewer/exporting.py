@@ -39,6 +39,10 @@ DEFAULT_LIMIT: Final = 1000
 """Rollouts of a run, and failed attempts of it, in one file."""
 _MOST_COMPARED: Final = 4
 """Runs of a file that holds the comparisons of all of them."""
+_LOOKED_FOR: Final = (
+    "Looked for: values under names of secrets, keys in the forms of known services, credentials in URLs, and the "
+    "secrets of this environment and env.yaml. Secrets of other forms remain."
+)
 _FORMULA_MARKS: Final = (b"$", rb"\\(", rb"\\[")
 """The beginnings of formulas in the JSON of a row."""
 
@@ -189,10 +193,10 @@ def _note(
     names = runs[0].files.rows.name if len(runs) == 1 else f"{len(runs)} runs"
     scrubbed = sum(each.scrubbed for each in files)
     filtered = f", filtered by {row_filter.text}" if row_filter.text.strip() else ""
-    hidden = f"Secrets are hidden in {scrubbed:,} of them." if scrubbed else "No secrets were found."
+    hidden = f"Secrets are hidden in {scrubbed:,} of them." if scrubbed else "Nothing was hidden in them."
     unreadable = sum(each.unreadable for each in files)
     left_out = f" {unreadable:,} unreadable lines are left out." if unreadable else ""
-    return f"{' and '.join(parts)} of {names}{filtered}. {hidden}{left_out}"
+    return f"{' and '.join(parts)} of {names}{filtered}. {hidden} {_LOOKED_FOR}{left_out}"
 
 
 def check_target(path: Path) -> None:

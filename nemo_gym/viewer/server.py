@@ -14,8 +14,8 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.staticfiles import StaticFiles
 
-from nemo_gym.failures import GymError, InputError
-from nemo_gym.json_objects import parse_object
+from nemo_gym.failures import ConfigError, GymError, InputError
+from nemo_gym.json_objects import dump_json, parse_object
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
@@ -37,6 +37,7 @@ _FIRST_ANSWER_BYTES = 1 << 20
 """Bytes of blocks in the first answer, so that the page shows rows before it has all of them."""
 _MOST_BLOCKS = 1 << 31
 _MOST_CARDS = 100
+_MOST_PROBLEMS = 20
 _CHECK_TIMEOUT_S = 3600.0
 _JSON = "application/json"
 
@@ -187,13 +188,16 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
 
 
 def _compare(before: Run, after: Run) -> dict[str, Any]:
-    """Return the comparison as JSON. Raises `InputError` for a run with a file that is not read."""
+    """Return the comparison as JSON, with the damaged lines. Raises `InputError` for a file that is not read."""
     for run in (before, after):
         files = run.files
         for path in (files.rows, files.failures, files.materialized_inputs):
             if (fault := run.fault(path)) is not None:
                 raise InputError(f"{show_path(path.name)} {fault}", code="unreadable_file")
-    return compare(before.files.rows, after.files.rows).as_json()
+    problems: list[str] = []
+    compared = compare(before.files.rows, after.files.rows, problems=problems).as_json()
+    shown = [show_path(each) for each in problems[:_MOST_PROBLEMS]]
+    return {**compared, "unreadable": len(problems), "problems": shown}
 
 
 def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:
@@ -242,9 +246,11 @@ def _at_most(blocks: Iterable[bytes], size: int) -> list[bytes]:
 
 
 def _json(content: Any) -> Response:
-    return Response(orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS), media_type=_JSON)
+    return Response(dump_json(content, default=str, option=orjson.OPT_NON_STR_KEYS), media_type=_JSON)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, GymError)
-    return Response(orjson.dumps(error.failure.to_wire()), error.failure.http_status, media_type=_JSON)
+    # A damaged file is no fault of the viewer.
+    status = 422 if isinstance(error, ConfigError) else error.failure.http_status
+    return Response(orjson.dumps(error.failure.to_wire()), status, media_type=_JSON)

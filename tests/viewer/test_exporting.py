@@ -44,7 +44,8 @@ def test_rows_and_answers_are_those_that_the_filter_selects(tmp_path: Path) -> N
     run = make_run(tmp_path)
     page = export_page(find_runs([run]), RowFilter("reward>0"))
     assert page.note.startswith(
-        "1 of 3 rollouts and 0 of 1 failed attempts of out.jsonl, filtered by reward>0. No secrets"
+        "1 of 3 rollouts and 0 of 1 failed attempts of out.jsonl, filtered by reward>0. "
+        "Nothing was hidden in them. Looked for: "
     )
     answers = answers_in(page)
     line = run.read_text(encoding="utf-8").splitlines(keepends=True)[1]
@@ -114,6 +115,24 @@ def test_secrets_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "Secrets are hidden in 4 of them." in page.note
     shown = [answer for path, answer in answers_in(page).items() if "/rows/" in path]
     assert orjson.loads(shown[3])["logprobs"] == [{"token": "harmless", "logprob": -0.5}]
+
+
+def test_secrets_are_hidden_within_texts_of_json_and_in_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAGGLE_KEY", "of-this-environment")
+    nested = orjson.dumps(orjson.dumps({"password": "in-a-text-of-a-text"}).decode()).decode()
+    rows = [
+        row_of(0, 0, [message(nested)]),
+        row_of(1, 0, [message("printed of-this-environment")]),
+        row_of(2, 0, [message("x")]) | {"kept": {f"gsk_{'aB3' * 16}": 1}},
+        row_of(3, 0, [message("harmless")]),
+    ]
+    run = write_run(tmp_path / "out.jsonl", rows)
+    page = export_page(find_runs([run]), RowFilter(""))
+    for secret in ("in-a-text-of-a-text", "of-this-environment", "gsk_"):
+        assert secret not in page.html, secret
+    assert "Secrets are hidden in 3 of them." in page.note
 
 
 def test_an_unknown_column_is_an_error(tmp_path: Path) -> None:

@@ -126,13 +126,15 @@ def interval_of(differences: Sequence[float]) -> Interval | None:
     return None if error is None else confidence_interval(mean(differences), error, len(differences))
 
 
-def compare(before: Path, after: Path, *, score: str = REWARD_KEY) -> RunComparison:
+def compare(
+    before: Path, after: Path, *, score: str = REWARD_KEY, problems: list[str] | None = None
+) -> RunComparison:
     """Compare the field `score` of two runs, given by their files of scored rows.
 
     If a run lacks its task rows, tasks are paired by their input alone. Raises `ConfigError` for a missing or damaged
-    run, and `InputError` for rows without indices.
+    run, and `InputError` for rows without indices. With `problems`, damaged lines are left out, and described there.
     """
-    with closing(StoredRun(before)) as first, closing(StoredRun(after)) as second:
+    with closing(StoredRun(before, problems)) as first, closing(StoredRun(after, problems)) as second:
         has_tasks = len(first.tasks) > 0 and len(second.tasks) > 0
         return compare_tasks(*(attempts_of(run, score, whole_tasks=has_tasks) for run in (first, second)))
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from nemo_gym.failures import ConfigError
+from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.json_objects import parse_json, parse_object
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import opened_plain, read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
@@ -23,6 +24,7 @@ from nemo_gym.rows.identity import FinishedRollouts, RolloutId, identity_at, ide
 from nemo_gym.rows.keys import TASK_INDEX_KEY
 from nemo_gym.rows.parts import read_seconds
 
+_REPEAT = "Remove the line to repeat its rollout, or start with +overwrite=true."
 IsPlanned = Callable[[RolloutId], bool]
 """Tells whether a plan has a rollout."""
 
@@ -103,10 +105,11 @@ class PlacedRow(NamedTuple):
 class PlacedRows:
     """A file of rows with the positions of its lines; a missing file has none."""
 
-    def __init__(self, path: Path, *, numbers_rows: bool = False) -> None:
+    def __init__(self, path: Path, *, numbers_rows: bool = False, problems: list[str] | None = None) -> None:
         """`numbers_rows`: a row without any identity, as other programs write it, gets its number among the rows.
 
-        Blank lines are skipped. Raises `ConfigError` for an invalid line.
+        Blank lines are skipped. Raises `ConfigError` for an invalid line; with `problems`, such a line is left out, and
+        its description is added to them.
         """
         self.path = path
         self.places: list[PlacedRow] = []
@@ -118,8 +121,16 @@ class PlacedRows:
                 content = line.removesuffix(b"\n")
                 if content and not content.isspace():
                     row_number = len(self.places) if numbers_rows else None
-                    identity = identity_of_line(content, path, number, row_number=row_number)
-                    self.places.append(PlacedRow(identity, start, len(content), number))
+                    try:
+                        identity = identity_of_line(content, path, number, row_number=row_number)
+                        if problems is not None:
+                            parse_row(content, path, number)
+                    except GymError as error:
+                        if problems is None:
+                            raise
+                        problems.append(error.failure.message)
+                    else:
+                        self.places.append(PlacedRow(identity, start, len(content), number))
                 start += len(line)
 
     def line(self, place: PlacedRow) -> bytes:
@@ -130,6 +141,17 @@ class PlacedRows:
         self._opened.close()
 
 
+def parse_row(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    """Return the row on line `number` of `path`, with integers of any size. Raises `ConfigError` for a damaged line."""
+    try:
+        row = parse_json(line)
+    except orjson.JSONDecodeError:
+        row = parse_object(line)  # with halves of characters
+    if isinstance(row, dict):
+        return row
+    raise ConfigError(f"{path}:{number}: the row is not a JSON object", code="damaged_output", remedy=_REPEAT)
+
+
 def identity_of_line(line: bytes, path: Path, number: int = 0, *, row_number: int | None = None) -> RolloutId:
     """Return the identity of a row of `path`. Raises `ConfigError` for an invalid line.
 
@@ -138,11 +160,10 @@ def identity_of_line(line: bytes, path: Path, number: int = 0, *, row_number: in
     place = f"{path}:{number}"
     if (identity := identity_at(line, place)) is not None:
         return identity
-    remedy = "Remove the line to repeat its rollout, or start with +overwrite=true."
-    row = read_object(line, place, code="damaged_output", remedy=remedy)
+    row = read_object(line, place, code="damaged_output", remedy=_REPEAT)
     if (identity := identity_in(row)) is not None:
         return identity
     if row_number is not None and TASK_INDEX_KEY not in row:
         return RolloutId(row_number, 0)
     message = f"{place}: the row has no `_ng_task_index` and `_ng_rollout_index`"
-    raise ConfigError(message, code="damaged_output", remedy=remedy)
+    raise ConfigError(message, code="damaged_output", remedy=_REPEAT)
