@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from nemo_gym.json_objects import parse_json
+from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows, duplicate_row
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
@@ -21,7 +22,7 @@ class IndexedRows(PlacedRows):
 
     def __init__(self, path: Path, *, unique: bool = False, numbers_rows: bool = False) -> None:
         """Raises `ConfigError` for an invalid line and, with `unique`, for a second row of a rollout."""
-        super().__init__(path, numbers_rows=numbers_rows)
+        super().__init__(path, numbers_rows=numbers_rows, may_be_torn=True)
         self._index: dict[RolloutId, PlacedRow] = {}
         for row in self.places:
             if unique and row.identity in self._index:
@@ -54,6 +55,12 @@ class StoredRun:
         self.scored = IndexedRows(self.files.rows, unique=True, numbers_rows=True)
         self.failures = IndexedRows(self.files.failures)
         self.tasks = IndexedRows(self.files.materialized_inputs)
+
+    def open_account(self) -> RunAccount:
+        """Return the account of the run, to which its reader adds the scored rows."""
+        account = RunAccount.open(self.files)
+        account.is_torn = self.scored.is_torn
+        return account
 
     def failed(self) -> Iterator[RolloutId]:
         """Yield the rollouts that have a failure and no score."""

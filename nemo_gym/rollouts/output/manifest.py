@@ -189,7 +189,12 @@ class Manifest:
 
 
 def _describe_code(code: Mapping[str, Any], since: object) -> dict[str, Any]:
-    return {"digest": digest(code)[:_CODE_CHARACTERS], "since": since, "code": dict(code)}
+    return {"digest": digest_code(code), "since": since, "code": dict(code)}
+
+
+def digest_code(code: Mapping[str, Any]) -> str:
+    """Return the digest by which a run's files name the code of its identity."""
+    return digest(code)[:_CODE_CHARACTERS]
 
 
 def identity_of(
