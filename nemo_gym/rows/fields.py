@@ -297,7 +297,7 @@ FIELDS: Final[tuple[RowField, ...]] = (
         _TEXT,
         "in a run whose code has changed: the digest of the code that scored the row; the manifest lists all of them",
         "the collector",
-        "comparisons of the two codes",
+        "reports, comparisons, exports, merged runs",
         _SCORED,
         since="1.1",
     ),
