@@ -8,7 +8,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -76,25 +76,17 @@ def merge_shards(
     _refuse_existing(files, overwrite)
     runs = [RunFiles.existing(path) for path in shards]
     files.refuse_inputs(path for run in runs for path in run.present())
-    accounts = [RunAccount.open(run) for run in runs]
     with ExitStack() as opened:
         stored = [_open_files(run, opened) for run in runs]
         numbering = renumber_tasks(stored) if renumber else _keep_numbers(stored)
+        accounts = list(map(_open_account, runs, numbering.identities))
         rows, failures, tasks = (_Lines(kind, numbering.identities) for kind in zip(*stored, strict=True))
-        for account, identities in zip(accounts, numbering.identities, strict=True):
-            account.copies = sum(merged is None for merged in identities.values())
         rows.refuse_overlaps()
         tasks.refuse_other_tasks()
         metrics = _MergedMetrics(RunMetrics(zero_classes), rows, failures, counts_missing_as_zero)
         _write_rows(rows, files.rows, opened, metrics, accounts)
-        for lines, path, note in (
-            (failures, files.failures, metrics.note_failure),
-            (tasks, files.materialized_inputs, metrics.note_task),
-        ):
-            file = opened.enter_context(replacing(path))
-            for identity, line, _ in lines.with_identities():
-                note(identity, line, path)
-                file.write(line + b"\n")
+        _write_lines(failures, files.failures, opened, metrics.note_failure)
+        _write_lines(tasks, files.materialized_inputs, opened, metrics.note_task)
         planned = _planned(runs, numbering, shares_tasks=not renumber and rows.shares_tasks())
         results = metrics.run.results(planned)
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
@@ -121,6 +113,22 @@ def _write_rows(
         accounts[shard].add(metrics.note_row(identity, line, path))
         mark = marks[shard]
         file.write((line if mark is None else mark_code(line, mark)) + b"\n")
+
+
+def _write_lines(
+    lines: _Lines, path: Path, opened: ExitStack, note: Callable[[RolloutId, bytes, Path], None]
+) -> None:
+    """Write the merged lines of a kind of file, each after `note` has it."""
+    file = opened.enter_context(replacing(path))
+    for identity, line, _ in lines.with_identities():
+        note(identity, line, path)
+        file.write(line + b"\n")
+
+
+def _open_account(run: RunFiles, identities: Mapping[RolloutId, RolloutId | None]) -> RunAccount:
+    account = RunAccount.open(run)
+    account.copies = sum(merged is None for merged in identities.values())
+    return account
 
 
 def _keep_numbers(shards: Sequence[ShardFiles]) -> Renumbering:

@@ -62,6 +62,11 @@ class StoredRun:
         account.is_torn = self.scored.is_torn
         return account
 
+    def describe_progress(self) -> Iterator[str]:
+        """Yield the sentence about a run that has not all of its rows; none for any other."""
+        if (said := self.open_account().progress.describe(len(self.scored))) is not None:
+            yield f"{self.files.rows}: {said}"
+
     def failed(self) -> Iterator[RolloutId]:
         """Yield the rollouts that have a failure and no score."""
         return (identity for identity in self.failures if identity not in self.scored)
