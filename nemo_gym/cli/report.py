@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_notes
 
 
 class ReportKeys(Keys):
@@ -31,8 +31,9 @@ def write(keys: ReportKeys) -> int:
     rows = Path(keys.input_jsonl_fpath)
     files = RunFiles.of(rows)
     output = Path(keys.output_html_fpath or files.folder / f"{files.stem}_report.html")
-    write_report(rows, output)
+    account = write_report(rows, output)
     print(output)
+    print_notes(account.notes())
     return ExitCode.COMPLETE
 
 

@@ -299,7 +299,7 @@ FIELDS: Final[tuple[RowField, ...]] = (
         meaning="in a run whose code or engine has changed: the digest of those that made the row, which the manifest "
         "lists",
         written_by="the collector",
-        read_by="comparisons of the two",
+        read_by="reports, comparisons, exports, merged runs",
         forms=_SCORED,
         since="1.1",
     ),

@@ -19,6 +19,7 @@ from nemo_gym.json_objects import dump_json, parse_object
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
+from nemo_gym.rollouts.output.run_state import RunState
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
@@ -27,7 +28,7 @@ from nemo_gym.viewer.failure_logs import lines_around, log_of
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
-from nemo_gym.viewer.runs import Run, RunState
+from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.searching import search
 
 PAGE = Path(__file__).parent / "page"

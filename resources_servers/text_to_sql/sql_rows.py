@@ -1,7 +1,7 @@
 """Equality of values, rows and tables of query results.
 
-Numbers are equal by value: integers exactly, others within `TOLERANCE`, which is absolute beside an integer. Other values are equal only within their type:
-`1` equals `1.0`, but not `'1'`. Null equals only null.
+Numbers are equal by value: integers exactly, others within `TOLERANCE`, which is absolute beside an integer. Other
+values are equal only within their type: `1` equals `1.0`, but not `'1'`. Null equals only null.
 
 Approximate equality is not transitive, so rounding or sorting is not enough to compare tables without an order: they
 are equal when a perfect matching of equal rows exists.

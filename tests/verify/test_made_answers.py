@@ -59,6 +59,8 @@ def test_a_number_is_written_without_the_numbers_that_are_given() -> None:
     assert json.loads(made["list of numbers"]) == [24, 4, 8, 6, 2]
 
 
-@pytest.mark.parametrize("question", ["", "?", "x" * 10_000, "[[" * 1_000, "1 " * 5_000, "(" * 5_000, "'\"" * 999])
+@pytest.mark.parametrize(
+    "question", ["", "?", "x" * 10_000, "[[" * 1_000, "1 " * 5_000, "(" * 5_000, "'\"" * 999]
+)
 def test_any_text_gives_answers(question: str) -> None:
     assert make_answers(question)["question"] == question

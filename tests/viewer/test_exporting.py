@@ -156,3 +156,21 @@ def test_lines_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     assert page.note.startswith("4 of 4 rollouts")
     assert page.note.endswith("2 unreadable lines are left out.")
     assert half in answers_in(page).values()
+
+
+def test_a_run_that_was_killed_keeps_its_plan_and_is_said(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    manifest = {"schema_version": 1, "identity": {}, "starts": [{"planned": 8}]}
+    run.with_name("out_run.json").write_bytes(orjson.dumps(manifest))
+    page = export_page(find_runs([run]), RowFilter(""))
+    assert "out.jsonl: 3 of 8 planned rollouts; the run has not ended" in page.note
+    details = answers_in(page)["runs/r0"]
+    assert (details["state"], details["planned"], details["rows"]) == ("stopped", 8, 3)
+
+
+def test_a_last_row_without_a_line_break_and_a_first_one_behind_a_mark_are_rows(tmp_path: Path) -> None:
+    lines = [orjson.dumps(row_of(task, 0, [message("a")], 1.0)) for task in range(2)]
+    run = tmp_path / "out.jsonl"
+    run.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines))
+    page = export_page(find_runs([run]), RowFilter(""))
+    assert page.note.startswith("2 of 2 rollouts")

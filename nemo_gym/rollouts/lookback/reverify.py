@@ -179,7 +179,7 @@ async def reverify(
     )
     plan = _attempts_left(stored, survey, journal)
     return await execution.run(
-        plan, reverifier, display, lambda: [*changes.describe(), *_notes(survey, modes)]
+        plan, reverifier, display, lambda: [*changes.describe(), *_notes(stored, survey, modes)]
     )
 
 
@@ -266,7 +266,8 @@ def _refuse_other_rollouts(output: RunFiles, stored: StoredRun) -> None:
             )
 
 
-def _notes(survey: Survey, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
+def _notes(stored: StoredRun, survey: Survey, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
+    yield from stored.describe_progress()
     for name, mode in modes.items():
         if mode is not ReverifyMode.STATELESS:
             yield f"`{name}` does not declare that it can verify without its sessions ({mode}): +force=true"

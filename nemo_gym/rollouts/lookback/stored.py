@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows, duplicate_row, parse_row
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
@@ -30,7 +31,7 @@ class IndexedRows(PlacedRows):
 
         With `problems`, such lines are left out, and their descriptions are added to them.
         """
-        super().__init__(path, numbers_rows=numbers_rows, problems=problems)
+        super().__init__(path, numbers_rows=numbers_rows, may_be_torn=True, problems=problems)
         self._index: dict[RolloutId, PlacedRow] = {}
         for row in self.places:
             if unique and row.identity in self._index:
@@ -70,6 +71,17 @@ class StoredRun:
         self.scored = IndexedRows(self.files.rows, unique=True, numbers_rows=True, problems=problems)
         self.failures = IndexedRows(self.files.failures, problems=problems)
         self.tasks = IndexedRows(self.files.materialized_inputs, problems=problems)
+
+    def open_account(self) -> RunAccount:
+        """Return the account of the run, to which its reader adds the scored rows."""
+        account = RunAccount.open(self.files)
+        account.is_torn = self.scored.is_torn
+        return account
+
+    def describe_progress(self) -> Iterator[str]:
+        """Yield the sentence about a run that has not all of its rows; none for any other."""
+        if (said := self.open_account().progress.describe(len(self.scored))) is not None:
+            yield f"{self.files.rows}: {said}"
 
     def failed(self) -> Iterator[RolloutId]:
         """Yield the rollouts that have a failure and no score."""

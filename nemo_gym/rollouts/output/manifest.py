@@ -220,9 +220,17 @@ class Manifest:
 
 
 def _describe_code(identity: Mapping[str, Any], since: object) -> dict[str, Any]:
-    parts = {name: identity[name] for name in ("code", "engines") if identity.get(name)}
-    hashed = digest(parts if "engines" in parts else parts.get("code", {}))
-    return {"digest": hashed[:_CODE_CHARACTERS], "since": since, **parts}
+    return {"digest": digest_code(identity), "since": since, **_parts_of_maker(identity)}
+
+
+def digest_code(identity: Mapping[str, Any]) -> str:
+    """Return the digest by which a run's files name the code and the engines of an identity."""
+    parts = _parts_of_maker(identity)
+    return digest(parts if "engines" in parts else parts.get("code", {}))[:_CODE_CHARACTERS]
+
+
+def _parts_of_maker(identity: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: identity[name] for name in ("code", "engines") if identity.get(name)}
 
 
 def _merge_facts(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:

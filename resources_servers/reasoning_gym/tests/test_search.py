@@ -119,16 +119,13 @@ def test_an_answer_of_the_right_form_gets_nearly_nothing(task: str, answers: tup
 
 
 def test_each_number_is_used_once_in_any_order_and_with_any_brackets() -> None:
-    row = {
-        "question": "",
-        "answer": "4*8 - 6 - 2",
-        "metadata": {"source_dataset": "puzzle24", "numbers": [4, 8, 6, 2]},
-    }
+    metadata = {"source_dataset": "puzzle24", "numbers": [4, 8, 6, 2]}
+    row = {"question": "", "answer": "4*8 - 6 - 2", "metadata": metadata}
     for right in ("8*4-2-6", "-(2 + 6 - 8*4)", "(8 * 4) - (6 + 2)"):
         assert score(row, right) == 1.0
     for wrong in ("4*6", "6*4*1*1", "4*8-8", "4*8-6-2+0", "48-6*4*1", "(8/2)*6*4/4", "8*6/2"):
         assert score(row, wrong) <= 0.05
-    row["metadata"]["numbers"] = row["metadata"]["numbers"][::-1]
+    metadata["numbers"] = [2, 6, 8, 4]
     assert score(row, "8/(2/6)*4/4") <= 0.05
 
 
