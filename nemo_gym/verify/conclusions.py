@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from nemo_gym.verify.sentences import split_sentences
 
@@ -69,10 +70,11 @@ def find_conclusion(text: str) -> str | None:
     clause = _CONCLUDES.split(sentence)[-1]
     if _OPEN.search(clause) or clause.startswith(("#", "|", ">")):
         return None
-    finders = (_find_result, _find_marked, _find_stated, _find_lone_number)
-    if clause != sentence:
-        finders = (_find_bold_end, *finders)
-    for find in finders if _is_ended(sentence) else (_find_result,):
+    finders: list[Callable[[str], str | None]] = [_find_result]
+    if _is_ended(sentence):
+        finders += [_find_marked, _find_stated, _find_lone_number]
+        finders += [_find_bold_end] if clause != sentence else []
+    for find in finders:
         value = find(clause)
         if value:
             return value
@@ -103,7 +105,7 @@ def _find_marked(clause: str) -> str | None:
         if len(found) != 1:
             continue
         beside = clause[: found[0].start()] + clause[found[0].end() :]
-        value = next(filter(None, found[0].groups())).strip(" .:")
+        value = next(str(group) for group in found[0].groups() if group).strip(" .:")
         if not _ANY_NUMBER.search(beside) and "$" not in beside and is_value(value):
             return value
     return None
