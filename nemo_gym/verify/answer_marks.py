@@ -25,6 +25,13 @@ _WORDS_OF_LANGUAGES = (
     (r"antwoord", r"", r"is"),
     (r"svar(?:et)?", r"", r"(?:är|er)"),
     (r"odpowiedź", r"", r"(?:to|jest)"),
+    (r"alternativa", r"\s+(?:correta|correcta|certa)", r"(?:é|es)"),
+    (r"richtige\s+option", r"", r"ist"),
+    (r"cevap", r"", r"olarak"),
+    (r"jawaban(?:nya)?", r"(?:\s+yang\s+benar)?", r"adalah"),
+    (r"đáp\s+án", r"(?:\s+đúng)?", r"là"),
+    (r"(?:الجواب|الإجابة)", r"(?:\s+الصحيحة)?", r"(?:هو|هي)"),
+    (r"उत्तर", r"", r"है"),
     (r"(?:правильный\s+)?ответ", r"", r"[-–—]"),
 )
 _WORDS_WITHOUT_SPACES = (
@@ -34,6 +41,7 @@ FOREIGN_ANSWER_WORDS = (
     *(
         re.compile(
             rf"(?i:.*\b{noun}{between}\s*(?:{verb}(?!\w)\s*[:：]?|[:：=])\s*+"
+            r"(?:(?:la|le|el|il|o|a|die|de)\s+|l['’])?(?:(?:option|opción|opção|opzione|optie|letra|lettre|lettera)\s+)?"
             r"(?!(?:pas|nicht|no|non|não|niet|не|inte|ikke|nie)\b)(?P<answer>.*))"
         )
         for noun, between, verb in _WORDS_OF_LANGUAGES

@@ -143,7 +143,7 @@ def _find_weak_answer(text: str, forms: Sequence[AnswerForm]) -> FinalAnswer | N
 
 _SUPPOSED = re.compile(
     r"\b(?:if|unless|suppose|had|when|some|many|students?|people|might|may|could|would|wrong|incorrect|common|not"
-    r"|tempting|someone|example|n['’]t)\b[^.!?]*$",
+    r"|tempting|someone|example|says?|said|claims?|n['’]t)\b[^.!?]*$",
     re.IGNORECASE,
 )
 _VERDICT_WORDS = re.compile(r"(?:yes|no|true|false|none|zero|[a-zA-Z])\W*", re.IGNORECASE)

@@ -87,10 +87,12 @@ def _is_ended(sentence: str) -> bool:
 
 
 def _find_result(clause: str) -> str | None:
-    found = _RESULT.fullmatch(clause.replace("**", "").strip("$ "))
+    """Return the value of a line that is only a result. A number without "=" or a name before it states nothing."""
+    plain = clause.replace("**", "").strip("$ ")
+    found = _RESULT.fullmatch(plain)
     value = found["value"].rstrip(" .!$") if found else ""
-    is_item = clause.endswith(".") and value.isdigit() and clause.strip() == f"{value}."
-    return value if value and not _WORD.search(value) and not is_item else None
+    is_marked = "=" in value or value != plain.strip(" .!$")
+    return value if value and is_marked and not _WORD.search(value) else None
 
 
 def _find_bold_end(clause: str) -> str | None:

@@ -6,6 +6,7 @@ names several options, or an unknown one, gives None.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from string import ascii_uppercase
@@ -135,9 +136,17 @@ def _find_unmarked(text: str, options: Options) -> str | None:
     answer = find_json(text)
     if answer is not None:
         return stated_choice(answer.answer, options)
-    choice = bare_choice(text, options)
+    choice = bare_choice(text, options) or _find_explained(text, options)
     conclusion = None if choice else find_conclusion(text, options)
     return conclusion.letter if conclusion is not None else choice or find_lone_name(text, options)
+
+
+_EXPLAINED = re.compile(r"\W*[A-Z]\W*\s(?:because|since|due\s+to|given\s+that)\b")
+
+
+def _find_explained(text: str, options: Options) -> str | None:
+    """Return the option of a text that is a letter and its reason: "B because ..."."""
+    return find_lettered(text, options, may_explain=True) if _EXPLAINED.match(text) else None
 
 
 def stated_choice(statement: str, options: Options, *, may_explain: bool = False) -> str | None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from nemo_gym.verify.answer_marks import FOREIGN_ANSWER_WORDS
 from nemo_gym.verify.corrections import find_retraction
 from nemo_gym.verify.sentences import split_sentences
-from resources_servers.mcqa.option_texts import Options
+from resources_servers.mcqa.option_texts import Options, find_same
 from resources_servers.mcqa.remarks import is_only_choice
 from resources_servers.mcqa.statements import find_by_text, find_lettered
 
@@ -33,9 +33,7 @@ class _Found(NamedTuple):
     conclusion: Conclusion
 
 
-_BEST = (
-    r"(?:correct|right|best|proper|appropriate|accurate|true|valid|final|likely|only|remaining|most|suitable)"
-)
+_BEST = r"(?:correct|right|best|proper|appropriate|accurate|valid|final|better|likely|only|remaining|most|suitable)"
 _KIND = r"(?:options?|choices?|answers?|letter|alternative|one|selection|response)"
 _SO = r"(?:so|thus|hence|therefore|consequently|accordingly|finally|overall|in\s+conclusion|ergo)"
 _IT_IS = (
@@ -51,7 +49,7 @@ _EXPLAINED_CUES = (
     rf"(?:{_BEST}\s+){{0,3}}{_KIND}(?:\s+(?:here|left|remaining|overall)|{_FITTING})?\s*"
     rf"(?:(?<=\s)(?:is|was|being|remains|(?:must|should|has\s+to)\s+be){_SURELY}|[:：=]|→|[-=]>|\s[-–—])",
     r"(?:ans|choice|selection|result)\s*\.",
-    r"(?:ans|choice|selection|result|correct|solution)\s*(?:\.?\s*[:：=→]|[-=]>|\s[-–—])",
+    r"(?:ans|choice|selection|result|correct|solution|selected|pick|edit|update)\s*(?:\.?\s*[:：=→]|[-=]>|\s[-–—])",
     r"(?:which|that|this|it|they)\s+(?:\w+\s+)?(?:is|matches|corresponds\s+to|points?\s+to|leaves?|gives?|equals|means"
     r"|agrees\s+with|suggests|implies|supports)\s+(?=\(?(?:option|choice|answer)\b)",
 )
@@ -67,7 +65,8 @@ _BARE_CUES = (
     r"answer(?:\s+is)?",
     r"(?:definitely|certainly|clearly|obviously|by\s+(?:the\s+)?(?:process\s+of\s+)?elimination)\s*,?",
     r"(?<!.)\W*(?:[-=]>|→|⇒|∴)",
-    r"(?:应该?|應該?|所以|因此|故)?(?:正确选项|正確選項|选择?|選擇?)\s*(?:[:：]|是|为|為)?",
+    r"(?:ich\s+wähle|je\s+choisis|elijo|scelgo|escolho|eu\s+escolho|ik\s+kies|выбираю)",
+    r"(?:应该?|應該?|所以|因此|故)?(?:正确的?选项|正確的?選項|选择?|選擇?)\s*(?:[:：]|是|为|為)?",
 )
 """Words before a name that ends its sentence, or is followed by its reason: "So B."."""
 _BEFORE = tuple(
@@ -76,7 +75,8 @@ _BEFORE = tuple(
     for words in cues
 )
 _AFTER = re.compile(
-    r"(?:^|[,;:(—–-]\s|(?i:\b(?:so|thus|hence|therefore|that|and|then|only|option|choice|answer|but|or))\s)"
+    r"(?:^|[,;:(—–-]\s|(?i:\b(?:so|thus|hence|therefore|that|and|then|only|option|choice|answer|but|or|however"
+    r"|think|believe|thoughts?|reflection))\s)"
     r"\(?(?P<letter>[A-Z])\b\)?(?:\s*[,(:][^,()]{1,80}[,)])?\s*"
     r"(?:(?i:rather\s+than|,?\s*not)\s+(?i:(?:option|choice)\s+)?\(?[A-Z]\)?,?\s+)?"
     rf"(?i:(?:is|must\s+be|has\s+to\s+be|remains|['’]s){_SURELY}(?:\s+(?:the|also))?\s+"
@@ -84,6 +84,12 @@ _AFTER = re.compile(
     r"(?=\s*(?:$|[.,;:!)]|\s(?:because|since|as|given|due|for|here|by)\b)))"
 )
 """The name of an option before words that choose it: "Option C is correct"."""
+_AFTER_TEXT = re.compile(
+    rf"(?:{_SO}\b\s*,?\s*)?(?:the\s+)?(?P<name>[^,;:]{{1,200}}?)\s+(?:is|must\s+be){_SURELY}\s+"
+    rf"(?:the\s+(?:{_BEST}\s+){{0,2}}(?:answer|option|choice|one)|correct|right)\W*",
+    re.IGNORECASE,
+)
+"""All of an option's text before words that choose it: "Argon is the answer."."""
 _SUPPOSED = re.compile(
     r"\b(?:if|unless|suppose|assum\w+|were|would\s+(?:be|have)|might|may|could|maybe|perhaps|possibly|probably|unsure"
     r"|whether|some|many|most\s+(?:people|students)|students?|people|someone|others?|wrongly|mistakenly"
@@ -166,6 +172,10 @@ def _find_after(sentence: str, options: Options) -> Iterator[_Found]:
         is_alone = not rest.strip(" .!*_)") or is_only_choice(letter, rest, options, ".")
         is_one = is_alone and _JOINED_BEFORE.search(before) is None
         yield _Found(match.end(), Conclusion(letter if is_one else None))
+    stated = _AFTER_TEXT.fullmatch(sentence)
+    named = find_same(stated["name"], options) if stated else None
+    if stated and named:
+        yield _Found(stated.end("name"), Conclusion(named))
 
 
 def is_supposed(lead: str) -> bool:

@@ -40,7 +40,7 @@ def find_lone_name(text: str, options: Options) -> str | None:
 
 def _read_line(line: str, options: Options) -> str | None:
     """Return the option of a line that is only its letter, or its letter and its text, perhaps before a remark."""
-    plain = line.strip("`#> \t")
+    plain = plain_text(line.strip("`#> \t"))
     if _LETTER_ALONE.fullmatch(plain):
         return find_lettered(plain, options, may_explain=False)
     plain = _KIND.sub("", plain)
@@ -74,7 +74,7 @@ def _find_text(lines: list[str], options: Options) -> str | None:
     return named[1] if named[1] in options and (is_alone or own == named[1]) else None
 
 
-_NAME_BEHIND = re.compile(r"\s*\(([A-Z])\)[\s.!]*\Z")
+_NAME_BEHIND = re.compile(r"\s*\((?:(?i:option|choice)\s+)?([A-Z])\)[\s.!]*\Z")
 
 
 _STATES = re.compile(

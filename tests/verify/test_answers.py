@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.openai_utils import NeMoGymResponse
+from nemo_gym.verify.answer_boxes import last_boxed
 from nemo_gym.verify.answers import (
     AnswerForm,
     final_answer,
     final_text,
     last_answer_line,
     last_assistant_text,
-    last_boxed,
     last_tagged,
     strip_math_marks,
     strip_reasoning,

@@ -24,7 +24,7 @@ STATED = (
     ("We add.\n\n4 + 8 = 12", "4 + 8 = 12"),
     ("Result: 5", "5"),
     ("x = 5", "x = 5"),
-    ("5", "5"),
+    ("**5**", "5"),
     ("Yes, the series converges.", "Yes"),
 )
 NOT_STATED = (
@@ -56,6 +56,9 @@ NOT_STATED = (
     "Yes or no, I can not tell.",
     "Yes, but only if x > 0.",
     "I do not know.",
+    "5",
+    "3/4",
+    "We multiply.\n\n5",
     "",
 )
 
