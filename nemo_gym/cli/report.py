@@ -29,7 +29,7 @@ def write(keys: ReportKeys) -> int:
     from nemo_gym.rollouts.output.files import RunFiles
 
     rows = Path(keys.input_jsonl_fpath)
-    files = RunFiles.of(rows)
+    files = RunFiles.from_output(rows)
     output = Path(keys.output_html_fpath or files.folder / f"{files.stem}_report.html")
     account = write_report(rows, output)
     print(output)
