@@ -14,8 +14,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from nemo_gym.config.document import describe_default, describe_type, table_row
-from nemo_gym.export._formats import NAMES, Format, find_format
-from nemo_gym.export._rollouts import RolloutFiles
+from nemo_gym.export.formats import NAMES, Format, find_format
+from nemo_gym.export.rollouts import RolloutFiles
 from nemo_gym.export.report import LeftOut, Loss, Report
 
 _INTRODUCTION = """\
@@ -82,7 +82,7 @@ for text, `grpo.py` one for tokens.
    `self.report.leave_out(rollout, LeftOut.…)` for reasons of its group (`dpo.py` shows it), or `Unsuitable(LeftOut.…)`, raised
    in the function that `self.report.suitable` calls for each rollout. A new reason is a member of `LeftOut` or `Loss` in
    `report.py`. `exported()` of `tests/export/rows.py` checks the sum.
-4. Add the class to `_CLASSES` in `nemo_gym/export/_formats.py`. Test it in `tests/export/test_<name>.py` (rows to export are
+4. Add the class to `_CLASSES` in `nemo_gym/export/formats.py`. Test it in `tests/export/test_<name>.py` (rows to export are
    in `tests/export/rows.py`), write what its reader checks as `check_<reader>` in `tests/export/consumers.py`, and add a case
    to `CHECKS` in `tests/export/test_formats.py`, and to `LINES_ONLY` there if Parquet is refused.
 5. Name it in the description of `format` in `settings.py`. Run `python docs/export_page.py docs/export.md` and `python docs/commands_page.py docs/commands.md`, add the trainer to the

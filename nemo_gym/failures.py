@@ -23,6 +23,21 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
+__all__ = [
+    "AgentError",
+    "Boundary",
+    "ConfigError",
+    "EngineError",
+    "Failure",
+    "GymError",
+    "InputError",
+    "Outcome",
+    "ToolError",
+    "TransportError",
+    "VerifierError",
+    "build_error",
+]
+
 JUDGE_FAILED = "judge_failed"
 """The code of a `JudgeError`, and the failure class of a row whose judge failed."""
 

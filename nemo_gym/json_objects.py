@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+__all__ = ["member", "object_in"]
+
 LARGEST_FLOAT: Final = sys.float_info.max
 MAX_DEPTH = 190
 """Levels of objects and lists in a task row: pydantic reads 200, and requests put rows into objects of their own."""

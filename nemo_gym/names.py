@@ -8,6 +8,15 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, TypeAlias, get_args
 
+__all__ = [
+    "CALL_ROUTES",
+    "MCP_METADATA_KEY",
+    "MCP_TOKEN_HEADER",
+    "MODEL_ROUTES",
+    "PLACE_HEADER",
+    "STEP_REQUEST_KEY",
+]
+
 ServerKind: TypeAlias = Literal[
     "resources_servers", "responses_api_models", "responses_api_agents", "environment_servers"
 ]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from nemo_gym import PARENT_DIR, WORKING_DIR
 
+__all__ = ["candidates", "find_file"]
+
 GYM_FOLDERS = (PARENT_DIR, PARENT_DIR / "nemo_gym")
 """The gym's own folders: the one that holds the package, and the package itself, where a wheel puts `configs/`."""
 EXTRA_ROOTS_VARIABLE = "NEMO_GYM_EXTRA_ROOTS"

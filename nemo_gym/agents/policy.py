@@ -20,6 +20,17 @@ from nemo_gym.rows.verdict import EndReason
 from nemo_gym.tokens.records import drop_tokens as drop_tokens
 from nemo_gym.transport.server_client import ServerClient
 
+__all__ = [
+    "Policy",
+    "Trajectory",
+    "add_usage",
+    "calls_in",
+    "drop_tokens",
+    "input_items",
+    "read_answer",
+    "user_message",
+]
+
 
 class Trajectory:
     """The conversation of one attempt. Every item is encoded once, although every turn sends all items."""

@@ -15,6 +15,8 @@ from nemo_gym.json_objects import member, object_in
 from nemo_gym.names import PLACE_HEADER
 from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 
+__all__ = ["classify_answer"]
+
 _CODES: Mapping[str, ToolErrorKind] = {
     "no_route": ToolErrorKind.NO_ROUTE,
     "method_not_allowed": ToolErrorKind.NO_ROUTE,

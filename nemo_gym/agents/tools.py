@@ -21,6 +21,8 @@ from nemo_gym.transport.control import CONTROL_ROUTES, normalize_path
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 from nemo_gym.verify.json_schema import schema_problems
 
+__all__ = ["DeclaredTools", "FailedToolCall", "ToolClient", "tool_error"]
+
 RESERVED_NAMES = frozenset(
     {route.lstrip("/") for route in CONTROL_ROUTES} | {"run", "reverify_mode", "reset", "step", "close", ""}
 )

@@ -19,6 +19,8 @@ from nemo_gym.client._rollout import Rollout
 from nemo_gym.failures import ConfigError
 from nemo_gym.tokens.segments import Segment
 
+__all__ = ["build_trl_columns", "gym_reward"]
+
 REWARD_COLUMN = "gym_rewards"
 
 

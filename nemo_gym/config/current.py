@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.config.options import Inspect
 
+__all__ = ["configured", "read_run_value"]
+
 CACHE_DIR_KEY_NAME = "cache_dir"
 CONFIG_PATHS_KEY_NAME = "config_paths"
 DEFAULT_HOST_KEY_NAME = "default_host"

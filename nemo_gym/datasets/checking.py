@@ -18,6 +18,8 @@ from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper, read_object
 from nemo_gym.rows.keys import PARAMS_KEY
 
+__all__ = ["read_rows"]
+
 _MOST_FAULTS = 5
 """Faults reported per row."""
 

@@ -22,6 +22,17 @@ from nemo_gym.datasets.checking import read_rows
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.rollouts.output.atomic import replacing
 
+__all__ = [
+    "add_generation",
+    "bad_row",
+    "convert_rows",
+    "converter_options",
+    "generator_options",
+    "make_tasks",
+    "new_parser",
+    "write_rows",
+]
+
 BAD_INPUT = 2
 
 

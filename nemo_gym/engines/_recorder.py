@@ -16,6 +16,8 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 
+__all__ = ["Recorder"]
+
 
 class Recorder:
     """Appends calls to a JSONL file, one write per call, so that all processes of a server can share the file."""

@@ -35,6 +35,8 @@ from nemo_gym.transport.context import current_context
 from nemo_gym.transport.directory import rendezvous
 from nemo_gym.transport.pools import process_transport
 
+__all__ = ["ENGINE_RETRY", "AttributedTo", "UpstreamEngine"]
+
 log = logging.getLogger(__name__)
 
 PREFLIGHT_S = 4.0

@@ -34,6 +34,8 @@ from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import request_object
 
+__all__ = ["EngineModel", "EngineModelConfig", "model_entry", "models_list", "new_id", "now"]
+
 log = logging.getLogger(__name__)
 
 

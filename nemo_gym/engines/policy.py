@@ -23,6 +23,8 @@ from nemo_gym.transport.moving_caller import own_name
 from nemo_gym.transport.moving_directory import MovingDirectory
 from nemo_gym.transport.server_client import ServerClient
 
+__all__ = ["PolicyMember", "PolicyUpdate", "ServedPolicy", "change_everywhere", "reload_weights"]
+
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")

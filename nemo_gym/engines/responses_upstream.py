@@ -22,6 +22,8 @@ from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.tools import check_choice_without_tools
 from nemo_gym.tokens.records import CARRIED_FIELDS, drop_tokens
 
+__all__ = ["build_responses_request", "check_finished_response", "drop_our_fields", "string_metadata"]
+
 _TARGET = "this upstream's Responses API"
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
 _MERGING = replace(VLLM, max_tokens_field="max_output_tokens")

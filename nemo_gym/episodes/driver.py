@@ -38,6 +38,8 @@ from nemo_gym.transport.calls import UNDELIVERED_CODES
 from nemo_gym.transport.context import LEAVE_OUT_HEADER, RequestContext, current_context
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 
+__all__ = ["Act", "Episode", "close_quietly", "read_failure", "require_ok"]
+
 log = logging.getLogger(__name__)
 
 _NO_ECHO = {LEAVE_OUT_HEADER: f"{PARAMS_KEY},{RESPONSE_KEY}"}

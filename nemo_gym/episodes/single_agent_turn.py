@@ -66,6 +66,8 @@ from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.transport.rollout_context import current_rollout_id, maybe_rollout_id_from_run_body
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 
+__all__ = ["SingleAgentTurnLegacyServer", "SingleAgentTurnServer", "SingleAgentTurnServerConfig"]
+
 OBSERVATIONS_KEY = "ng_agent_observations"
 _AGENT_SESSIONS = "/v1/agent_sessions"
 _STAGES: Mapping[Boundary, FailureStage] = {Boundary.AGENT: "agent", Boundary.VERIFIER: "verification"}

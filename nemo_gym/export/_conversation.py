@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeVar
 import orjson
 from pydantic import Field
 
-from nemo_gym.export._formats import Format, Options
-from nemo_gym.export._rollouts import Group, ScoredRollout
+from nemo_gym.export.formats import Format, Options
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.failures import InputError
 from nemo_gym.json_objects import member, parse_json
 from nemo_gym.responses import build_chat_request

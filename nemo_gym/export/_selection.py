@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.export.settings import ExportSettings
 from nemo_gym.failures import Outcome
 from nemo_gym.rows.verdict import is_tamperable

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Literal
 
-from nemo_gym.export._rollouts import Group
+from nemo_gym.export.rollouts import Group
 from nemo_gym.failures import ConfigError
 
 _NAME = re.compile(r"[\w.-]+")

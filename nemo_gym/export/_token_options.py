@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from nemo_gym.export._formats import Options
-from nemo_gym.export._rollouts import ScoredRollout
+from nemo_gym.export.formats import Options
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
+from nemo_gym.export.rollouts import ScoredRollout
 from nemo_gym.tokens.segments import Segment
 
 LOSSES_OF_TOKENS = (Loss.MASKED_CALLS, Loss.GRAMMAR_TOKENS)

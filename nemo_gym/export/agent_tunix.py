@@ -17,10 +17,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nemo_gym.export._conversation import ChatTranscript, TextFormat, TextOptions, read_conversation
-from nemo_gym.export._formats import ExportRecord
-from nemo_gym.export._rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
+from nemo_gym.export.formats import ExportRecord
 from nemo_gym.export.report import LeftOut, Loss
+from nemo_gym.export.rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.tokens.segments import Segment
 
 ANSWER_KEYS = ("expected_answer", "answer", "ground_truth", "target")

@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextFormat, TextOptions
-from nemo_gym.export._formats import ExportRecord
-from nemo_gym.export._rollouts import Group, ScoredRollout
+from nemo_gym.export.formats import ExportRecord
 from nemo_gym.export.report import LeftOut, Report
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.failures import Outcome
 from nemo_gym.json_objects import dump_json
 

@@ -10,17 +10,19 @@ from typing import Any, BinaryIO
 from pydantic import ValidationError
 
 from nemo_gym.config.problems import ConfigErrors, Problem
-from nemo_gym.export._formats import Format, Options, find_format
-from nemo_gym.export._rollouts import RolloutFiles
 from nemo_gym.export._selection import Selection
 from nemo_gym.export._splits import Splits
 from nemo_gym.export._writing import build_split_path, find_ending, open_row_file
+from nemo_gym.export.formats import Format, Options, find_format
 from nemo_gym.export.report import Report
+from nemo_gym.export.rollouts import RolloutFiles
 from nemo_gym.export.settings import ExportSettings as ExportSettings
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import dump_json
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate
+
+__all__ = ["ExportSettings", "export"]
 
 _DIGEST_BYTES = 12
 

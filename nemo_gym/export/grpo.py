@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.export._formats import ExportRecord, Format
-from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
+from nemo_gym.export.formats import ExportRecord, Format
 from nemo_gym.export.report import LeftOut
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.tokens.segments import Segment
 
 

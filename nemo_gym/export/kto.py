@@ -17,9 +17,9 @@ from nemo_gym.export._conversation import (
     TextOptions,
     read_conversation,
 )
-from nemo_gym.export._formats import ExportRecord
-from nemo_gym.export._rollouts import Group, ScoredRollout
+from nemo_gym.export.formats import ExportRecord
 from nemo_gym.export.report import LeftOut, Unsuitable
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.failures import Outcome
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nemo_gym.export._formats import ExportRecord, Format
-from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
+from nemo_gym.export.formats import ExportRecord, Format
 from nemo_gym.export.report import Loss
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.rollouts.output.files import ENDINGS
 from nemo_gym.rows.calls import fill_contract_fields
 from nemo_gym.tokens.segments import Segment

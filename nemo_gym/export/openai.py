@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 
 from nemo_gym.export._conversation import ChatTranscript, Message, TextOptions, read_conversation
-from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord, Format, Options
-from nemo_gym.export._rollouts import Group, ScoredRollout
+from nemo_gym.export.formats import FINISHED, SOLVED, ExportRecord, Format, Options
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
+from nemo_gym.export.rollouts import Group, ScoredRollout
 
 MOST_TOOLS = 128
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -23,10 +23,10 @@ from nemo_gym.export._conversation import (
     TextOptions,
     read_conversation,
 )
-from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord
-from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
+from nemo_gym.export.formats import FINISHED, SOLVED, ExportRecord
 from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.responses.finish import FinishKind
 from nemo_gym.rows.verdict import read_end_reason
 from nemo_gym.tokens.records import CallRecord

@@ -17,9 +17,9 @@ from typing import Literal
 from pydantic import Field
 
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, TextFormat, TextOptions
-from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord
-from nemo_gym.export._rollouts import Group
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
+from nemo_gym.export.formats import FINISHED, SOLVED, ExportRecord
+from nemo_gym.export.rollouts import Group
 from nemo_gym.tokens.segments import Segment
 
 IGNORED_LABEL = -100

@@ -19,9 +19,9 @@ from nemo_gym.export._conversation import (
     TextOptions,
     read_conversation,
 )
-from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord, Format
-from nemo_gym.export._rollouts import Group, ScoredRollout
+from nemo_gym.export.formats import FINISHED, SOLVED, ExportRecord, Format
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.json_objects import dump_json, parse_json
 
 _ASKING = frozenset({"human", "observation"})

@@ -23,9 +23,9 @@ from nemo_gym.export._conversation import (
     TextOptions,
     read_conversation,
 )
-from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord
-from nemo_gym.export._rollouts import Group, ScoredRollout
+from nemo_gym.export.formats import FINISHED, SOLVED, ExportRecord
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
+from nemo_gym.export.rollouts import Group, ScoredRollout
 
 
 class VerlOptions(TextOptions):

@@ -39,6 +39,8 @@ from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.isolation.system_calls import call_filter
 from nemo_gym.isolation.users import SandboxUser, claim_user
 
+__all__ = ["MIB", "isolations"]
+
 MIB = 1 << 20
 _PENDING_SIGNALS = 1024
 """Signals and timers, which the kernel keeps for a user."""

@@ -40,6 +40,17 @@ from nemo_gym.isolation.time_limits import Ending as Ending
 from nemo_gym.isolation.users import SandboxUser, claim_user, remove_dead_users
 from nemo_gym.names import ALLOW_UNSANDBOXED
 
+__all__ = [
+    "ConfinedRunner",
+    "Ending",
+    "IsolationKind",
+    "SandboxLimits",
+    "SandboxedProcess",
+    "Workspace",
+    "new_workspace",
+    "remove_workspace",
+]
+
 _log = logging.getLogger(__name__)
 
 PROBE_LIMITS = SandboxLimits(wall_s=60.0)

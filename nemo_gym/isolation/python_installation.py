@@ -16,6 +16,8 @@ from pathlib import Path
 
 from nemo_gym.failures import ConfigError
 
+__all__ = ["PythonInstallation"]
+
 _LOCATE = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix]))"
 _LOCATE_TIMEOUT_S = 60.0
 COPIES = Path("/var/cache/nemo_gym")

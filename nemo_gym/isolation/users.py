@@ -20,6 +20,8 @@ from nemo_gym.isolation.leftovers import PlaceLock, lock_place, remove_user_file
 from nemo_gym.isolation.python_installation import COPIES
 from nemo_gym.processes.process_tree import kill
 
+__all__ = ["claim_user"]
+
 _SPARSE_USERS = (1 << 24, 1 << 30)
 """A range of user ids that no real account uses, if the user namespace maps it."""
 _ATTEMPTS = 1000

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from nemo_gym.isolation.confinement import Workspace
 
+__all__ = ["put_files"]
+
 
 def put_files(workspace: Workspace, files: Mapping[str, str], folder: str = ".") -> None:
     """Write files, by relative path, into a folder of the workspace, which belongs to its programs then.

@@ -26,7 +26,7 @@ def main(script: str, *search_path: str) -> None:
     parent_pid = os.getppid()
     os.environ.pop("VIRTUAL_ENV", None)
     sys.path[:0] = search_path
-    importlib.import_module("nemo_gym.processes._ending").end_with_parent(parent_pid)
+    importlib.import_module("nemo_gym.processes.ending").end_with_parent(parent_pid)
     run_script(script)
 
 

@@ -32,3 +32,5 @@ from nemo_gym.metrics.records import read_measurements as read_measurements
 from nemo_gym.metrics.records import read_record as read_record
 from nemo_gym.metrics.tool_calls import FailedCalls as FailedCalls
 from nemo_gym.metrics.tool_calls import ToolTally as ToolTally
+
+__all__ = ["AgentMetrics", "Planned", "key_metrics"]

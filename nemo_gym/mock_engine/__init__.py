@@ -27,3 +27,5 @@ from nemo_gym.mock_engine.policies import ScriptPolicy as ScriptPolicy
 from nemo_gym.mock_engine.policies import ToolsPolicy as ToolsPolicy
 from nemo_gym.mock_engine.process import EngineProcess as EngineProcess
 from nemo_gym.mock_engine.server import MockEngine as MockEngine
+
+__all__ = ["EngineOptions", "EngineProcess", "MockEngine", "ModelReply"]

@@ -6,6 +6,8 @@ from typing import Any
 
 from nemo_gym.transport import InMemoryTransport
 
+__all__ = ["mount"]
+
 
 def mount(transport: InMemoryTransport, app: Any, root: str = "http://engine") -> str:
     """Mount an engine's ASGI app on `transport`. Return the base URL for model servers."""

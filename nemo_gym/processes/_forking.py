@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nemo_gym.processes import messages
-from nemo_gym.processes._ending import PARENT_CHECK_S, adopt_orphans, end_with_parent
+from nemo_gym.processes.ending import PARENT_CHECK_S, adopt_orphans, end_with_parent
 from nemo_gym.processes.process_tree import kill, kill_group, list_descendants
 from nemo_gym.processes.program import load
 

@@ -9,6 +9,8 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+__all__ = ["kill", "kill_group", "list_descendants"]
+
 _PAGE_BYTES = resource.getpagesize()
 
 

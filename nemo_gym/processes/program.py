@@ -20,7 +20,9 @@ from typing import Any
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.processes import messages
-from nemo_gym.processes._ending import PARENT_CHECK_S
+from nemo_gym.processes.ending import PARENT_CHECK_S
+
+__all__ = ["Program", "wait_until_parent_ends"]
 
 # -P: the current folder must not shadow modules. The folder of this package comes last for the same reason.
 _START = (

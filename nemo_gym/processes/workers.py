@@ -50,6 +50,8 @@ from nemo_gym.processes._worker import IMPORT_TIMEOUT_S, Worker, unavailable
 from nemo_gym.processes.cpus import usable_cpus
 from nemo_gym.processes.fork_server import ForkServer
 
+__all__ = ["WorkerPool", "available_cores", "default_pool"]
+
 _KILLING_CODES = frozenset({"verifier_timeout", "verifier_blocked", "verifier_starved", "cancelled"})
 
 R = TypeVar("R")

@@ -14,6 +14,8 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from nemo_gym.responses.wire import NullMeansDefault
 
+__all__ = ["FOLDER_FILES_KEY", "TaskFolder", "TaskWithFolder", "check_relative_path"]
+
 FOLDER_FILES_KEY: Final = "folder_files"
 
 

@@ -37,6 +37,17 @@ from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.verify.answer_faults import settle
 from nemo_gym.verify.answers import final_text
 
+__all__ = [
+    "EnvResetRequest",
+    "EnvResetResponse",
+    "EnvStepRequest",
+    "EnvStepResponse",
+    "GymnasiumServer",
+    "StepResult",
+    "extract_text",
+    "last_action",
+]
+
 StepResult = tuple[str | None, float, bool, bool, dict[str, Any]]
 """Observation, reward, terminated, truncated, info."""
 

@@ -38,6 +38,8 @@ from nemo_gym.transport.request_body import WholeBody
 if TYPE_CHECKING:
     from nemo_gym.resources.server import SimpleResourcesServer
 
+__all__ = ["PLACE_META", "STATUS_META"]
+
 PROTOCOL_VERSIONS = ("2025-06-18", "2025-03-26")
 """The versions of MCP that are answered, the newest first."""
 STATUS_META, PLACE_META = "nemo-gym/status", "nemo-gym/place"

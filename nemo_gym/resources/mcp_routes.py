@@ -16,9 +16,9 @@ from nemo_gym.resources.mcp_tools import harvest_tools
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.models import read_task
 from nemo_gym.rows.parts import read_params
-from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.routes import parse_object
+from nemo_gym.serving.session_access import EXCLUSIVE_ROUTES
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.request_body import WholeBody

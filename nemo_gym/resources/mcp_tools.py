@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import MCP_TOOL_PREFIX
-from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
+from nemo_gym.serving.session_access import EXCLUSIVE_ROUTES
 from nemo_gym.transport.control import is_control_route
 
 ANY_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}

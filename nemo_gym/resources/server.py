@@ -38,9 +38,9 @@ from nemo_gym.rows.models import (
     BaseVerifyResponse,
     ReverifyMode,
 )
-from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
+from nemo_gym.serving.session_access import SessionAccess
 from nemo_gym.serving.sessions import (
     IDLE_S,
     SESSION_ID_KEY,

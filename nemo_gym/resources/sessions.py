@@ -18,8 +18,8 @@ from nemo_gym.protocol.resources_sessions import (
     ResourcesCloseSessionRequest,
     ResourcesSeedSessionRequest,
 )
-from nemo_gym.serving._session_locks import SessionLocks
 from nemo_gym.serving.routes import parse_body
+from nemo_gym.serving.session_locks import SessionLocks
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import current_context
 

@@ -34,3 +34,18 @@ from nemo_gym.responses.finish import FinishKind as FinishKind
 from nemo_gym.responses.problems import Converted as Converted
 from nemo_gym.responses.problems import Note as Note
 from nemo_gym.responses.responses_answer import convert_chat_to_response as convert_chat_to_response
+
+__all__ = [
+    "OPENAI",
+    "VLLM",
+    "Dialect",
+    "Finish",
+    "FinishKind",
+    "InlineThinking",
+    "ReasoningHistory",
+    "build_chat_request",
+    "convert_chat_request",
+    "convert_chat_to_response",
+    "convert_response_to_chat",
+    "tidy_chat_request",
+]

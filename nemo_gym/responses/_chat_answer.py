@@ -16,11 +16,11 @@ from nemo_gym.responses._answer_fields import (
     read_required_text,
 )
 from nemo_gym.responses._content_parts import present
-from nemo_gym.responses._usage import convert_usage_to_chat
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.responses.finish import check_finished
 from nemo_gym.responses.logprobs import convert_logprobs_to_chat
 from nemo_gym.responses.reasoning import BETWEEN_REASONING_PARTS
+from nemo_gym.responses.usage import convert_usage_to_chat
 
 
 def convert_response_to_chat(response: Mapping[str, Any]) -> dict[str, Any]:

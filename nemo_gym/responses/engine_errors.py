@@ -17,6 +17,8 @@ import orjson
 from nemo_gym.failures import Boundary, EngineError, Failure
 from nemo_gym.responses._overflow import Overflow, OverflowKind, parse_overflow
 
+__all__ = ["is_error_body", "read_body_failure"]
+
 _MAX_MESSAGE = 2000
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)

@@ -29,6 +29,8 @@ from nemo_gym.responses.wire import (
     read_field,
 )
 
+__all__ = ["FunctionCallOutput"]
+
 ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete"]
 
 RoutedExperts: TypeAlias = str | list[list[list[int]]]

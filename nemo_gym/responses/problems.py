@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from nemo_gym.failures import InputError
 
+__all__ = ["ConversionProblems"]
+
 UNKNOWN_FIELD = "the other API has no place for it"
 
 

@@ -23,13 +23,15 @@ from nemo_gym.responses._answer_fields import (
 )
 from nemo_gym.responses._chat_request import wants_logprobs
 from nemo_gym.responses._request_fields import RESPONSES_LIMITS
-from nemo_gym.responses._usage import convert_usage_to_responses, read_completion_tokens
 from nemo_gym.responses.arguments import NO_ARGUMENTS, is_json_object
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.engine_errors import is_error_body, read_body_failure
 from nemo_gym.responses.finish import Finish, read_finish
 from nemo_gym.responses.logprobs import convert_logprobs_to_text, has_missing_logprobs, is_entry
 from nemo_gym.responses.reasoning import split_thinking
+from nemo_gym.responses.usage import convert_usage_to_responses, read_completion_tokens
+
+__all__ = ["build_envelope"]
 
 IdFactory: TypeAlias = Callable[[str], str]
 """Creates a new id with a prefix: `ids("msg")` is `msg_…`."""

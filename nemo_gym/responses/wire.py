@@ -22,6 +22,8 @@ from pydantic_core import PydanticUseDefault
 from pydantic_core.core_schema import CoreSchema, tagged_union_schema
 from typing_extensions import TypedDict
 
+__all__ = ["read_field"]
+
 TEXT_FORMAT_SCHEMA = "schema"
 """The JSON name of a schema. A pydantic model cannot have a field of that name, so `openai`'s models name it
 `schema_`, also in their dumps unless aliases are requested."""

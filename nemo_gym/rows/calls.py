@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from nemo_gym.rows.forms import AnyRow, ScoredRow
 from nemo_gym.rows.keys import RESPONSE_KEY
 from nemo_gym.rows.parts import Item, read_output
-from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import Ledger
+from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import (
     CARRIED_FIELDS,
     CONTRACT_FIELDS,
@@ -25,6 +25,8 @@ from nemo_gym.tokens.records import (
     read_record,
 )
 from nemo_gym.tokens.segments import build_segments
+
+__all__ = ["read_calls"]
 
 _WRITTEN_ANEW = CARRIED_FIELDS - {"routed_experts"}
 

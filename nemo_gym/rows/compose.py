@@ -48,6 +48,8 @@ from nemo_gym.rows.tool_errors import FailedCall
 from nemo_gym.rows.verdict import EndReason, read_policy_outcome
 from nemo_gym.rows.version import ROW_VERSION
 
+__all__ = ["attach_response", "compose_task_row", "note_failed_call", "replace_params"]
+
 AGENT_TYPE = "responses_api_agents"
 """The type that a row's reference to its agent has."""
 STATED_FAILURE_KEYS = frozenset(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NewType, TypeAlias
 
+__all__ = ["AnyRow"]
+
 AnyRow: TypeAlias = Mapping[str, Any]
 """A row whose form is not known: one that was read from a file, or that another gym wrote. `verdict` tells its form."""
 TaskRow = NewType("TaskRow", dict[str, Any])

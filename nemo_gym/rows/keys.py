@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+__all__ = ["TASK_INDEX_KEY"]
+
 TASK_INDEX_KEY: Final = "_ng_task_index"
 ROLLOUT_INDEX_KEY: Final = "_ng_rollout_index"
 VERSION_KEY: Final = "_ng_row_version"

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from nemo_gym.failures import InputError
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 
+__all__ = ["read_task"]
+
 TaskT = TypeVar("TaskT", bound=BaseModel)
 
 

@@ -22,6 +22,8 @@ from nemo_gym.rows.keys import (
     TIMING_KEY,
 )
 
+__all__ = ["read_failure_reason", "read_params"]
+
 Item: TypeAlias = Mapping[str, Any]
 """An item of a response's output."""
 _ROUTING_KEYS = frozenset({PARAMS_KEY, AGENT_REF_KEY, TASK_SOURCE_KEY, SKILLS_REF_KEY})

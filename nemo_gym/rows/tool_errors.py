@@ -22,6 +22,8 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import TOOL_ERRORS_KEY
 from nemo_gym.rows.parts import Item, read_output
 
+__all__ = ["FailedCall", "ToolErrorKind"]
+
 TOOL_ERRORS: Final = "tool_errors"
 """The number of calls that failed by the environment's fault, as a measurement of a row."""
 INVALID_TOOL_CALLS: Final = "invalid_tool_calls"

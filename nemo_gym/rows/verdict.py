@@ -32,6 +32,8 @@ from nemo_gym.rows.keys import (
     TERMINAL_KEY,
 )
 
+__all__ = ["EndReason", "read_reward"]
+
 _ERROR_TEXT_KEYS = ("error", JUDGE_ERROR_KEY, FAILURE_MESSAGE_KEY, FAILURE_ERROR_KEY)
 NOT_PERSISTED = "not_persisted"
 """The failure class of a row that is not to be written and names no class."""

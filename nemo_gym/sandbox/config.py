@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+__all__ = ["resolve_provider_config", "resolve_provider_metadata"]
+
 DEFAULT_METADATA = "default_metadata"
 
 

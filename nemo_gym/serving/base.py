@@ -44,8 +44,6 @@ from nemo_gym.processes.author_code import locate_function
 from nemo_gym.processes.loop_monitor import LoopMonitor
 from nemo_gym.serving._busy_sessions import BusySessions
 from nemo_gym.serving._error_responses import set_error_form
-from nemo_gym.serving._replica_access import ReplicaAccess
-from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.admission import AdmissionLimit
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.browser_requests import BrowserCheck
@@ -54,7 +52,9 @@ from nemo_gym.serving.listening import GymServer, web_config
 from nemo_gym.serving.log_lines import LogFormatter
 from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.prometheus import CONTENT_TYPE, exposition
+from nemo_gym.serving.replica_access import ReplicaAccess
 from nemo_gym.serving.request_bodies import BodyReader
+from nemo_gym.serving.session_access import SessionAccess
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.serving.tracing import build_tracing_layers, flush_traces
 from nemo_gym.transport.directory import list_bound_hosts, server_block

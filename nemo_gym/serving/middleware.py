@@ -1,12 +1,12 @@
 """The middleware of every server. Each request passes these steps:
 
 1. By its head alone, requests of foreign web pages are refused (`browser_requests`), and the run's token and the
-   session are checked (`_session_access`).
+   session are checked (`session_access`).
 2. The complete body is read (`request_bodies`), unless the app has no such route. Handlers of `cancel_on_disconnect`
    routes are cancelled when the client disconnects (`disconnects`).
 3. The request is counted; an exception becomes an error envelope (`_error_responses`). The request's context is set:
    calls of the handler carry its session and deadline (`context`).
-4. The session's lock is acquired (`_session_locks`), and `request.session` gets the session's data.
+4. The session's lock is acquired (`session_locks`), and `request.session` gets the session's data.
 
 It is pure ASGI, so it handles requests over sockets (uvicorn) and in memory (`InMemoryTransport`) in the same way.
 """
@@ -25,13 +25,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nemo_gym.clock import monotonic
 from nemo_gym.failures import Boundary, GymError, InputError
 from nemo_gym.serving._error_responses import error_response
-from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.browser_requests import BrowserCheck, has_body
 from nemo_gym.serving.disconnects import DisconnectWatch
 from nemo_gym.serving.own_routes import is_about_server
 from nemo_gym.serving.path_counters import PathCounters
 from nemo_gym.serving.prometheus import LatencyHistogram
 from nemo_gym.serving.request_bodies import BodyReader, require_plain
+from nemo_gym.serving.session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline

@@ -16,6 +16,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+__all__ = ["BoardField", "Panel", "TextField"]
+
 Cell: TypeAlias = str | int | float | bool | None
 _MOST_FIELDS = 50
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from nemo_gym import clock
-from nemo_gym.serving._session_locks import SessionLocks
+from nemo_gym.serving.session_locks import SessionLocks
 
 log = logging.getLogger(__name__)
 

@@ -23,6 +23,8 @@ from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.listening import Listener
 from nemo_gym.transport.pools import close_transports
 
+__all__ = ["LoopbackServers"]
+
 NOTICE_WITHIN_S = 0.3
 
 _T = TypeVar("_T")

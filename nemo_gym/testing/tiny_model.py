@@ -18,6 +18,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
+__all__ = ["make_model", "make_tokenizer"]
+
 END_OF_TEXT, START_OF_TURN, END_OF_TURN = SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 VOCABULARY = 2048
 CONTEXT = 4096

@@ -28,6 +28,8 @@ from pydantic import BaseModel, Field
 
 from nemo_gym.tokens.splicing import splice
 
+__all__ = ["TransformersEngine"]
+
 _CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 _WAIT_FOR_MORE_S = 0.005
 """Seconds that the first request of a batch waits for others."""

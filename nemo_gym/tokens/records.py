@@ -20,6 +20,8 @@ from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import CallLink
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason, UntrainedReason
 
+__all__ = ["CARRIED_FIELDS", "RECORD_FIELD", "CallRecord", "TokenForm"]
+
 RECORD_FIELD = TOKEN_RECORD_KEY
 """The field of the record, on the last output item of a call or on its message."""
 CARRIED_FIELDS = frozenset({*TRAINING_FIELDS, RECORD_FIELD})

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from nemo_gym.tokens._rebuilding import Rebuilding, Rebuilt
 from nemo_gym.tokens.reasons import SegmentReason
+from nemo_gym.tokens.rebuilding import Rebuilding, Rebuilt
 from nemo_gym.tokens.records import CallRecord
+
+__all__ = ["build_segments"]
 
 
 class Part(StrEnum):

@@ -29,3 +29,5 @@ from nemo_gym.transport.deadline import Deadline as Deadline
 from nemo_gym.transport.directory import Directory as Directory
 from nemo_gym.transport.http import HttpTransport as HttpTransport
 from nemo_gym.transport.memory import InMemoryTransport as InMemoryTransport
+
+__all__ = ["InMemoryTransport", "Reply", "RetryBudget", "Transport"]

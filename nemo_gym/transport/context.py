@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from nemo_gym.transport.deadline import Deadline
 
+__all__ = ["RequestContext", "current_context"]
+
 SESSION_HEADER = "x-ng-session"
 """The session: the id of the rollout attempt, created by the episode driver."""
 INCARNATION_HEADER = "x-ng-boot"

@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 from nemo_gym.names import SCALE_ROUTE, SESSIONS_ROUTE
 
+__all__ = ["CONTROL_ROUTES", "ROLLOUT_RECORDS", "TOKEN_TEXTS"]
+
 TOKEN_TEXTS = "/token_texts"
 """The route of a model server that gives the texts of token ids."""
 ROLLOUT_RECORDS = "/ng-rollouts"

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from nemo_gym import clock
 
+__all__ = ["Timer"]
+
 DEADLINE_HEADER = "x-ng-deadline"
 """The header with the seconds left, a decimal number."""
 

@@ -42,6 +42,8 @@ from nemo_gym.transport.pools import transport_to
 if TYPE_CHECKING:
     import aiohttp
 
+__all__ = ["ServerClient", "ServerReply"]
+
 HEAD_SERVER_KEY_NAME = HEAD_SERVER
 
 _REPEATABLE_PATHS = CALL_ROUTES | {

@@ -17,6 +17,8 @@ from nemo_gym.transport import read_reply_failure
 if TYPE_CHECKING:
     from nemo_gym.transport.server_client import ServerReply
 
+__all__ = ["UpstreamError"]
+
 
 class UpstreamError(ClientResponseError):
     """A peer replied with an error status; `response_content` holds the body, `failure` the root cause."""

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from nemo_gym.verify._denials import is_denied
 
+__all__ = ["find_box", "last_boxed", "write_braces"]
+
 
 class Stated(NamedTuple):
     """An answer with the text after it, which may take it back."""

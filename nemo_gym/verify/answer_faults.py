@@ -25,6 +25,8 @@ from nemo_gym.failures import GymError
 from nemo_gym.json_objects import replace_surrogates
 from nemo_gym.processes.workers import WorkerPool, default_pool
 
+__all__ = ["AnswerFault", "score_in_worker"]
+
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")

@@ -41,6 +41,23 @@ from nemo_gym.verify.answer_marks import ANSWER_MARKS, CORRECTED_ANSWER, WEAK_AN
 from nemo_gym.verify.conclusions import find_conclusion, is_value
 from nemo_gym.verify.corrections import find_retraction
 
+__all__ = [
+    "MAX_SEARCHED_CHARS",
+    "AnswerForm",
+    "final_answer",
+    "final_text",
+    "find_json",
+    "find_marked_line",
+    "find_tag",
+    "is_fence",
+    "last_assistant_text",
+    "last_marked_line",
+    "last_tagged",
+    "read_inner_answer",
+    "strip_math_marks",
+    "unwrap_text",
+]
+
 
 class AnswerForm(StrEnum):
     """The mark of a final answer."""

@@ -8,6 +8,8 @@ from collections.abc import Collection
 from textwrap import indent
 from typing import NamedTuple
 
+__all__ = ["PYTHON_LANGUAGES", "code_blocks", "complete_programs", "final_code", "runnable"]
+
 
 class CodeBlock(NamedTuple):
     """A fenced block of Markdown."""

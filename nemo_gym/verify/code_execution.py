@@ -44,6 +44,8 @@ from nemo_gym.verify._code_protocol import Harness, HarnessReply, open_harness
 from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
 from nemo_gym.verify.task_rows import invalid_row
 
+__all__ = ["CallCase", "CheckStyle", "Checks", "CodeRunner", "CodeVerdict", "ProgramCase"]
+
 TIMEOUT_S = 10.0
 _LIFETIME_FACTOR = 20
 """A sandbox lives at most this many times its CPU limit; a CPU limit expires much earlier."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+__all__ = ["find_retraction"]
+
 _EXCLAIMED = (
     r"(?:wait|hmm+|no|nope|oops|sorry|apologies|actually|hold\s+on|unfortunately|correction|however|but|oh|ah|well"
     r"|on\s+(?:second\s+thoughts?|reflection|closer\s+inspection))"

@@ -9,6 +9,8 @@ from nemo_gym.config.prompts import PromptConfig
 from nemo_gym.transport.server_client import ServerClient
 from nemo_gym.verify.judge import Judge, JudgeEvaluation, Judgement, label_reader
 
+__all__ = ["DIFFERENT_LABEL", "EQUAL_LABEL", "Comparison", "EquivalenceJudge"]
+
 EQUAL_LABEL = "[[A=B]]"
 DIFFERENT_LABEL = "[[A!=B]]"
 

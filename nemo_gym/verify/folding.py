@@ -10,6 +10,8 @@ import unicodedata
 from functools import lru_cache
 from itertools import groupby
 
+__all__ = ["fold_compatibility"]
+
 _SAME_NUMBER = frozenset({"<wide>", "<narrow>", "<font>"})
 """The forms whose digits are ordinary ones in another shape."""
 _MARKS = {"<super>": "^", "<sub>": "_"}

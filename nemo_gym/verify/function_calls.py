@@ -17,6 +17,8 @@ from nemo_gym.responses.wire import read_field
 from nemo_gym.verify.json_equality import is_same_json
 from nemo_gym.verify.task_rows import invalid_row
 
+__all__ = ["FunctionCall", "is_same_call", "read_expected_calls", "read_function_calls"]
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:

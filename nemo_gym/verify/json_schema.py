@@ -16,6 +16,8 @@ import orjson
 
 from nemo_gym.failures import InputError
 
+__all__ = ["fits_schema", "schema_problems"]
+
 _MAX_PROBLEMS = 50
 _LONGEST_MESSAGE = 300
 

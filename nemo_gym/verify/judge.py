@@ -41,6 +41,16 @@ from nemo_gym.verify.answer_faults import TOO_LONG
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.judge_calls import call_judge
 
+__all__ = [
+    "Judge",
+    "JudgeEvaluation",
+    "JudgeOptions",
+    "Judgement",
+    "build_messages",
+    "label_reader",
+    "read_template",
+]
+
 T = TypeVar("T")
 
 UNREADABLE = "verdict_unreadable"

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+__all__ = ["SHORT_ANSWERS", "LuckyAnswer", "find_lucky_answers"]
+
 TaskT = TypeVar("TaskT")
 
 LEAST_SHARE = 0.2

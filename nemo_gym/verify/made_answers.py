@@ -13,6 +13,8 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+__all__ = ["make_answers"]
+
 Recipe = tuple[str, str]
 """The name of a recipe, and its answer."""
 

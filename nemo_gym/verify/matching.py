@@ -10,6 +10,17 @@ from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.answers import unwrap_text
 from nemo_gym.verify.folding import fold_compatibility
 
+__all__ = [
+    "DENIAL",
+    "is_same_formula",
+    "is_same_molecule",
+    "is_same_text",
+    "normalize",
+    "says",
+    "strip_commands",
+    "whole_words",
+]
+
 _PUNCTUATION = " .,;:!?\"'"
 _LEADING = re.compile(r"\A(?:[ ,;:!?\"']|\.{2,}|\.(?!\d))+")
 _TYPOGRAPHIC = str.maketrans("‘’‛ʼ′“”„–—−", "'''''\"\"\"---")

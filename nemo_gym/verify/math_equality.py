@@ -43,6 +43,8 @@ from nemo_gym.verify.matching import normalize
 from nemo_gym.verify.numbers import MAX_CHARS, MAX_EXPONENT, Quantity, is_same_quantity, read_quantity
 from nemo_gym.verify.units import DEGREE, PERCENT, RADIAN, are_comparable
 
+__all__ = ["TIMEOUT_S", "Equality", "Rejection", "compare"]
+
 TIMEOUT_S = 10.0
 IMPORTS = ("math_verify", "latex2sympy2_extended.latex2sympy2")
 

@@ -17,6 +17,8 @@ from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.folding import fold_compatibility
 from nemo_gym.verify.units import NO_UNIT, PERCENT, Unit, are_comparable, read_counted, read_unit
 
+__all__ = ["Quantity", "is_same_quantity", "read_quantity"]
+
 MAX_CHARS = 400
 MAX_EXPONENT = 400
 """Larger powers of ten are not parsed: they would exhaust the memory."""

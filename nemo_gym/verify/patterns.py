@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from nemo_gym.failures import InputError
 
+__all__ = ["last_capture"]
+
 
 def last_capture(patterns: Sequence[str], text: str, flags: int = re.IGNORECASE) -> str | None:
     """Return the capture of the last match of the first pattern that occurs in `text`; case is ignored by default.

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from nemo_gym.failures import VerifierError
 
+__all__ = ["sum_rewards"]
+
 
 class MultiReward(NamedTuple):
     """A reward and its components, as the fields of `BaseMultiRewardVerifyResponse`."""

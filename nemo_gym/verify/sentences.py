@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+__all__ = ["split_sentences"]
+
 _ABBREVIATIONS = (
     "e.g",
     "i.e",

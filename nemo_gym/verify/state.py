@@ -18,6 +18,8 @@ from itertools import zip_longest
 
 from nemo_gym.verify.json_equality import is_array, is_same_json
 
+__all__ = ["StateRules", "differences", "is_same_state"]
+
 _LONGEST_VALUE = 120
 _ABSENT = object()
 """Stands for a member or an item that one of the states lacks."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from nemo_gym.failures import InputError
 
+__all__ = ["invalid_row"]
+
 
 def invalid_row(
     problem: str, *, param: str | None = None, remedy: str = "Correct it in the dataset."

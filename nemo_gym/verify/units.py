@@ -18,6 +18,8 @@ from fractions import Fraction
 
 from nemo_gym.verify._counted_things import MULTIPLIERS, may_start_thing, names_thing
 
+__all__ = ["PERCENT"]
+
 MAX_WORDS = 12
 MAX_CHARS = 400
 """A longer text names no unit."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.cli.export import COMMAND, ExportKeys, main
-from nemo_gym.export._formats import NAMES
+from nemo_gym.export.formats import NAMES
 from tests.export.rows import read, row, write
 
 

@@ -9,7 +9,7 @@ import pytest
 from docs.export_page import render_page
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli.export import main
-from nemo_gym.export._formats import NAMES
+from nemo_gym.export.formats import NAMES
 from tests.export.rows import TOOL, call, output, row, text, token_rows, write
 
 PAGE = PARENT_DIR / "docs" / "export.md"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemo_gym.export._rollouts import Group, ScoredRollout
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.export.grpo import Grpo, GrpoOptions
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import Outcome

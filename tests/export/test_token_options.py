@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from nemo_gym.export._formats import NAMES, find_format
+from nemo_gym.export.formats import NAMES, find_format
 from nemo_gym.export._token_options import TokenOptions
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.rows.calls import read_calls

@@ -19,7 +19,7 @@ os._exit(0)
 """
 CHILD = """
 import os, sys
-from nemo_gym.processes._ending import end_with_parent
+from nemo_gym.processes.ending import end_with_parent
 end_with_parent(os.getppid())
 os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(300)"])
 """
@@ -40,7 +40,7 @@ async def test_a_child_ends_with_its_parent_even_after_exec() -> None:
 
 
 def test_a_process_whose_parent_has_ended_already_exits() -> None:
-    code = "from nemo_gym.processes._ending import end_with_parent; end_with_parent(1 << 22)"
+    code = "from nemo_gym.processes.ending import end_with_parent; end_with_parent(1 << 22)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode != 0
 
 

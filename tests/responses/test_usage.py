@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseUsage
 
-from nemo_gym.responses._usage import (
+from nemo_gym.responses.usage import (
     convert_usage_to_chat,
     convert_usage_to_responses,
     read_completion_tokens,

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from nemo_gym.serving import _session_locks
-from nemo_gym.serving._session_locks import SessionLocks
+from nemo_gym.serving import session_locks
+from nemo_gym.serving.session_locks import SessionLocks
 
 
 async def exclusive(locks: SessionLocks, log: list[str], name: str) -> None:
@@ -36,7 +36,7 @@ async def test_sessions_do_not_wait_for_one_another() -> None:
 
 
 async def test_a_call_that_hangs_does_not_keep_the_session_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_session_locks, "CALLS_END_WITHIN_S", 0.01)
+    monkeypatch.setattr(session_locks, "CALLS_END_WITHIN_S", 0.01)
     locks, log = SessionLocks(), list[str]()
     with locks.hold_shared("s"):
         await exclusive(locks, log, "closing")

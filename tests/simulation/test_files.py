@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.packed_file import append_to
 from simulation.files import FailuresFile, is_row, whole_lines
 
 ROW = b'{"_ng_task_index":0,"_ng_rollout_index":1}'

@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_gym.mock_engine.drifting import Sampled
 from nemo_gym.rows.calls import read_calls
-from nemo_gym.tokens._rebuilding import Rebuilding
+from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.segments import Part, Segment, build_segments
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nemo_gym.tokens._rebuilding import Rebuilding
+from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.linkage import Ledger
 from nemo_gym.tokens.reasons import MaskReason
 from nemo_gym.tokens.records import CallRecord

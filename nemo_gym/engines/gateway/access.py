@@ -10,7 +10,7 @@ import hmac
 
 from nemo_gym.engines.gateway.openings import KEY_PREFIX, Opening, Openings, RolloutRefusal
 from nemo_gym.names import CALL_ROUTES, MODEL_ROUTES, TOKEN_HEADER
-from nemo_gym.serving._session_access import AccessRefusal, Headers
+from nemo_gym.serving.session_access import AccessRefusal, Headers
 from nemo_gym.transport.context import SESSION_HEADER
 
 _KEY_ROUTES = MODEL_ROUTES | {"/"}

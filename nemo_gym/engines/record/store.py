@@ -19,6 +19,8 @@ from nemo_gym.failures import InputError
 from nemo_gym.json_objects import object_in
 from nemo_gym.responses.turns import ITEMS_OF_API
 
+__all__ = ["CAPTURE_DIR_KEY"]
+
 CAPTURE_DIR_KEY = "model_call_capture_dir"
 
 

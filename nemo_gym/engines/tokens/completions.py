@@ -16,6 +16,8 @@ from nemo_gym.engines.tokens.recorder import CallRecorder, EngineCall, notes_on
 from nemo_gym.responses import Finish, OverflowKind
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 
+__all__ = ["LIMITS", "ChatCompletions", "Completion"]
+
 LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 """The names of the token limit of an answer."""
 

@@ -32,6 +32,8 @@ from nemo_gym.responses.arguments import is_json_object
 from nemo_gym.tokens.ids import IdSequence, encode_ids
 from nemo_gym.tokens.splicing import splice
 
+__all__ = ["TokenFeeder", "TokenInput"]
+
 log = logging.getLogger(__name__)
 
 GENERATE_PATH = "/inference/v1/generate"

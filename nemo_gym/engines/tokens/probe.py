@@ -24,6 +24,8 @@ from nemo_gym.tokens.capture import LOWEST_LOGPROB, capture_chat
 from nemo_gym.tokens.reasons import MaskReason
 from nemo_gym.transport.context import current_context
 
+__all__ = ["PROBE_S", "EngineProbe", "check_trainable"]
+
 log = logging.getLogger(__name__)
 
 PROBE_S = 2.5

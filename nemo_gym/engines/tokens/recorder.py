@@ -24,6 +24,8 @@ from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.transport.context import current_context
 
+__all__ = ["CallRecorder"]
+
 TextOf: TypeAlias = Callable[[Sequence[int]], Awaitable[str | None]]
 """Converts token ids to text; None if the engine cannot."""
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from nemo_gym.engines.engine import UpstreamEngine
 from nemo_gym.failures import GymError
 
+__all__ = ["fetch_texts"]
+
 log = logging.getLogger(__name__)
 
 _FIRST_S = 2.0

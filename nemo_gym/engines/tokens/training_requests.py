@@ -12,6 +12,8 @@ from typing import Any
 
 from nemo_gym.failures import InputError
 
+__all__ = ["build_training_request", "strip_token_data"]
+
 TRAINING_REQUEST: Mapping[str, Any] = {
     "logprobs": True,
     "top_logprobs": 0,  # null disables log-probabilities completely

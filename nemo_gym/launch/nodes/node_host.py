@@ -45,8 +45,8 @@ from nemo_gym.launch.nodes.places import Moved, Places
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.sockets import HeldSocket, PortRange, hold, hold_free
 from nemo_gym.names import DIRECTORY_KEY, HEAD_SERVER, TLS_KEY
-from nemo_gym.processes._ending import end_with_parent
 from nemo_gym.processes.cpus import usable_cpus
+from nemo_gym.processes.ending import end_with_parent
 
 _OUTPUT_CHUNK_BYTES = 64 * 1024
 _SHOWN_WITHIN_S = 10.0

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, BinaryIO, TypeAlias
 
-from nemo_gym.processes._ending import end_with_parent
+from nemo_gym.processes.ending import end_with_parent
 
 Json: TypeAlias = dict[str, Any]
 

@@ -35,11 +35,11 @@ from nemo_gym.rollouts.output.manifest import AllowedChanges, code_identity, kee
 from nemo_gym.rollouts.output.task_matching import read_stored_rows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run._preflight import read_engines
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collect import RunExecution, time_now
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
+from nemo_gym.rollouts.run.preflight import read_engines
 from nemo_gym.rollouts.run.progress import Display
 from nemo_gym.rollouts.run.required_servers import find_required_servers
 from nemo_gym.rollouts.run.stopping import Stop

@@ -17,11 +17,11 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._append_file import AppendFile
-from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import IsPlanned, read_finished, read_line_identity
 from nemo_gym.rollouts.output.manifest import AllowedChanges, Change, Manifest, refuse_changes
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.compose import fail_row

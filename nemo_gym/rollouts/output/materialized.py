@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from nemo_gym.rollouts.output._append_file import AppendFile
-from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.disk import disk
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_line_identity
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.plan.compression import build_journal_path
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt

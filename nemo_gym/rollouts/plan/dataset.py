@@ -18,6 +18,8 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
 from nemo_gym.rollouts.plan.compression import DAMAGE, find_codec, open_content
 
+__all__ = ["read_lines"]
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """The bytes with which some programs begin a file of UTF-8. They belong to no row."""
 _READ_BYTES = 1 << 20

@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from nemo_gym.json_objects import finite_number
-from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import JUDGE_INVALID, fail_rows
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_seconds

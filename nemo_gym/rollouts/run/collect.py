@@ -26,7 +26,6 @@ from nemo_gym.rollouts.output.nodes import keep_nodes
 from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
-from nemo_gym.rollouts.run._preflight import EnginesFound, check_servers
 from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import Failed, Scored
@@ -36,6 +35,7 @@ from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
 from nemo_gym.rollouts.run.input_check import CheckedInput, check_input
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
+from nemo_gym.rollouts.run.preflight import EnginesFound, check_servers
 from nemo_gym.rollouts.run.progress import Display, show_progress
 from nemo_gym.rollouts.run.required_servers import find_required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics

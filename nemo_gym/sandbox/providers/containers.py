@@ -31,6 +31,8 @@ from nemo_gym.sandbox.providers.specification import (
 )
 from nemo_gym.sandbox.providers.terminal import TerminalProcess
 
+__all__ = ["ExecContext"]
+
 _log = logging.getLogger(__name__)
 
 SHORT_S = 60.0

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 
 from nemo_gym.processes.program import Program, wait_until_parent_ends
 
+__all__ = ["LeftoverRemover"]
+
 OWNER_LABEL = "nemo-gym.owner"
 _SEARCH_S = 20.0
 """Seconds in which containers are looked for: a call of the engine that outlives the process may still make one."""

@@ -11,7 +11,7 @@ import pytest
 from nemo_gym.engines.model_calls import read_model_call_records
 from nemo_gym.engines.record.store import CaptureStore
 from nemo_gym.rows.calls import read_calls
-from nemo_gym.tokens._rebuilding import Rebuilding
+from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import RECORD_FIELD
 from tests.engines.gateway.random_trees import Gateway, RandomAgent, Talk, random_rollout
 from tests.engines.gateway.rollouts import bearer

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import JUDGE_INVALID, TOOLS_FAILED, Existing, Journal, open_journal

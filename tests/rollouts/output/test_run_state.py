@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.run_state import RunProgress, RunState, is_being_written, name_state
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.plan.compression import (
     CODECS,
     DAMAGE,

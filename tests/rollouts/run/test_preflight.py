@@ -11,7 +11,7 @@ from fastapi import FastAPI, Response
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import EngineError, GymError
-from nemo_gym.rollouts.run._preflight import EnginesFound, check_servers, read_engines
+from nemo_gym.rollouts.run.preflight import EnginesFound, check_servers, read_engines
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 from tests.serving.environments import CounterEnvironment
 

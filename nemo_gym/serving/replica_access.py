@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nemo_gym.failures import Boundary, GymError
-from nemo_gym.serving._session_access import OPENING_ROUTES, Admission, Headers, SessionAccess
+from nemo_gym.serving.session_access import OPENING_ROUTES, Admission, Headers, SessionAccess
 from nemo_gym.transport.moving_caller import CALLER_HEADER, GENERATION_HEADER
 from nemo_gym.transport.moving_directory import NODE_LOST
 

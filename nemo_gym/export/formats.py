@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel
 
 from nemo_gym.config.problems import did_you_mean
-from nemo_gym.export._rollouts import Group, RolloutFiles
 from nemo_gym.export._writing import ENDINGS
 from nemo_gym.export.report import Loss, Report
+from nemo_gym.export.rollouts import Group, RolloutFiles
 from nemo_gym.failures import SCORED_OUTCOMES, ConfigError, Outcome
 
 ExportRecord: TypeAlias = dict[str, Any]
