@@ -25,16 +25,19 @@ _LEAST_RATIO = 0.02
 _WEAKEST, _STRONGEST = 0.3, 100.0
 """Bounds of the weight, in values, of the mean of all tasks in a prediction."""
 _LEAST_UNIFORM = 0.1
-_LARGEST_BET = 0.5
+_LARGEST_BET = 0.8
 """The share of uniform draws lets a value move the wealth of the intended bet by at most about this share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """The predicted means of tasks, and the mean squares of the next values' deviations from them."""
+    """The predicted means of tasks, and the spread of their values."""
 
     means: list[float]
+    variances: list[float]
+    """The variances of each task's values."""
     squares: list[float]
+    """The mean squares of the next values' deviations from the predicted means."""
 
 
 class TaskMoments:
@@ -70,12 +73,13 @@ class TaskMoments:
         ]
         largest = [mean * (1.0 - mean) for mean in means]
         ratio = self._compare_spread(deviations, largest)
-        squares = [
+        variances = [
             (deviation + _OWN_WEIGHT * ratio * most) / (count + _OWN_WEIGHT)
-            + between * weight / (count + weight)
             for count, deviation, most in zip(self.counts, deviations, largest, strict=True)
         ]
-        return Predictions(means, squares)
+        unsure = (between * weight / (count + weight) for count in self.counts)
+        squares = [variance + square for variance, square in zip(variances, unsure, strict=True)]
+        return Predictions(means, variances, squares)
 
     def _compare_spread(self, deviations: list[float], largest: list[float]) -> float:
         """Return the variance within tasks as a share of that of rewards of 0 and 1 with the same means."""

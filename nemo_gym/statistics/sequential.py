@@ -110,6 +110,10 @@ class SequentialMean:
         """Return the mean variance of a score so far; 1/4 without a draw."""
         return self.draws / self._weights * self._calibrate() if self._weights else 0.25
 
+    def count_left(self) -> int:
+        """Return the draws that are still needed for the aim, as far as one can tell; 0 without an aim."""
+        return ceil(max(self._wanted - self._weights, _TAIL * self._wanted) * self.variance_per_draw)
+
     def count_batch(self) -> int:
         """Return the draws of the batch that comes next."""
         size = max(_FIRST_BATCH, int(_GROWTH * self.draws))
@@ -158,7 +162,7 @@ class SequentialMean:
 
 
 def _predict_nothing(tasks: int) -> Predictions:
-    return Predictions([0.5] * tasks, [0.25] * tasks)
+    return Predictions([0.5] * tasks, [0.25] * tasks, [0.25] * tasks)
 
 
 def _score(draw: Draw, value: float, predicted: Predictions, mean: float) -> float:

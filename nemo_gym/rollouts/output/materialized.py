@@ -79,6 +79,16 @@ class MaterializedInputs:
             self._write(drawn)
             yield from drawn
 
+    def written_as_drawn(self, plan: Iterable[PlannedAttempt]) -> Iterator[PlannedAttempt]:
+        """Yield the planned attempts of a plan in any order, writing the row of each that the file lacks before."""
+        present = FinishedRollouts()
+        for line in read_lines(self._file.path):
+            present.add(identity_of_line(line.content, self._file.path, line.number))
+        for planned in plan:
+            if present.add(planned.identity):
+                self._file.append(planned.row)
+            yield planned
+
     def _write(self, drawn: Sequence[PlannedAttempt]) -> None:
         """Write the rows that the file does not have; the plan is ordered by identity."""
         missing = [planned for planned in drawn if planned.identity > self._last]

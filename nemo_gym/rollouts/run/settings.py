@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE, Routing
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.required_servers import only_agent, users_of_servers
+
+MOST_REPEATS = 1 << 20
+"""The repeats of a task that a run with `until` may draw."""
 
 
 class CollectSettings(CollectOptions):
@@ -60,7 +64,7 @@ class CollectSettings(CollectOptions):
         if self.environment_server_name is not None:
             agent_map = {DEFAULT_SOURCE: self.environment_server_name}
         return PlanSettings(
-            datasets=self.datasets,
+            datasets=self._planned_datasets(),
             limit=self.limit,
             overrides=self.responses_create_params,
             add_seed=self.num_repeats_add_seed,
@@ -74,6 +78,17 @@ class CollectSettings(CollectOptions):
             skills_ref=self._skills_ref(),
             interleave_repeats=self.interleave_repeats,
         )
+
+    @property
+    def repeats_of_a_draw(self) -> int:
+        """Return the rollouts of a task in one draw of a run with `until` and `generalize`."""
+        return max((file.num_repeats for file in self.datasets), default=1)
+
+    def _planned_datasets(self) -> tuple[DatasetFile, ...]:
+        """Return the datasets; with `until` the draws decide the repeats, so that any number is planned."""
+        if self.until is None:
+            return self.datasets
+        return tuple(replace(file, num_repeats=MOST_REPEATS) for file in self.datasets)
 
     def _skills_ref(self) -> dict[str, Any] | None:
         if self.skills is None:
