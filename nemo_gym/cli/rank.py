@@ -19,7 +19,7 @@ class RankKeys(Keys):
     runs: str | list[str] = Field(
         description="The scored rows of the models' runs; or one run of several agents on the same tasks."
     )
-    score: str = Field("reward", description="The number of a row to compare.")
+    score: str | None = Field(None, description="The number of a row to compare; by default the reward.")
     adjust: Literal["holm", "bonferroni", "benjamini-hochberg", "none"] = Field(
         "holm", description="The adjustment for the number of comparisons."
     )

@@ -19,7 +19,7 @@ _SHOWN = 5
 
 class TasksKeys(Keys):
     runs: str | list[str] = Field(description="The scored rows of the models' runs, on the same tasks.")
-    score: str = Field("reward", description="The number of a row, from 0 to 1.")
+    score: str | None = Field(None, description="The number of a row, from 0 to 1; by default the reward.")
     output_jsonl_fpath: str | None = Field(None, description="A file for the figures of each task.")
     as_json: bool = Field(False, alias="json", description="Print JSON.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nemo_gym.cli.short.flags import (
     ADD_TASKS,
@@ -26,34 +26,19 @@ from nemo_gym.cli.short.flags import (
     comma_separated,
     first_or_list,
 )
+from nemo_gym.cli.short.studies import STUDIES
 from nemo_gym.cli.short.translation import (
-    Translation,
     configured,
     evaluated,
     inspected,
     listed,
     names_as,
-    plain,
     prepared,
     scaled,
     searched,
     stored_on_hub,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
-    """A verb: a command with short flags."""
-
-    command: str
-    """The module of the command in `nemo_gym.cli`."""
-    summary: str
-    example: str
-    flags: tuple[Flag, ...] = ()
-    arguments: str = ""
-    """The positional arguments in the usage line."""
-    translate: Translation = plain
-
+from nemo_gym.cli.short.verb import Verb
 
 AGENT_NAME = Flag("--agent -a", "NAME", "Agent of rows that name none.", key="agent_name")
 DOMAIN = Flag("--domain", "NAME", "Only environments of this domain.")
@@ -219,53 +204,6 @@ EVAL = {
             JSON,
         ),
     ),
-    "plan": Verb(
-        command="plan",
-        summary="Tell what a run can show, and what a difference costs.",
-        example="gym eval plan results/mcqa.jsonl -n 4 --difference 0.02",
-        arguments="[FILE]",
-        translate=names_as("run"),
-        flags=(
-            Flag("--tasks", "N", "Number of tasks; by default that of FILE.", form="number"),
-            Flag("--num-repeats -n", "N", "Rollouts of each task.", key="repeats", form="number"),
-            Flag("--rate", "P", "Without FILE: mean reward to assume; by default 0.5.", form="decimal"),
-            Flag("--difference", "D", "Difference of two models to find.", form="decimal"),
-            Flag("--width", "W", "Half-width of the mean's interval.", form="decimal"),
-            Flag("--power", "P", "Probability of finding it; by default 0.8.", form="decimal"),
-            Flag("--against", "FILE", "Run of another model, for the spread of differences."),
-            Flag("--generalize", None, "The mean of all tasks like these."),
-            JSON,
-        ),
-    ),
-    "rank": Verb(
-        command="rank",
-        summary="Rank models by their runs.",
-        example="gym eval rank results/small.jsonl results/large.jsonl --plot ranks.svg",
-        arguments="FILE...",
-        translate=names_as("runs"),
-        flags=(
-            Flag("--baseline", "FILE", "Run of which regressions are named."),
-            Flag("--adjust", "NAME", "holm, bonferroni, benjamini-hochberg or none."),
-            Flag("--plot", "FILE", "File for the plot (SVG)."),
-            Flag("--score", "KEY", "Number of a row to compare."),
-            Flag("--markdown", None, "Print Markdown, for a model card."),
-            JSON,
-        ),
-    ),
-    "tasks": Verb(
-        command="tasks",
-        summary="Show which tasks tell models apart.",
-        example="gym eval tasks results/small.jsonl results/large.jsonl",
-        arguments="FILE...",
-        translate=names_as("runs"),
-        flags=(
-            Flag(
-                "--output -o", "FILE", "File for the figures of each task (JSONL).", key="output_jsonl_fpath"
-            ),
-            Flag("--score", "KEY", "Number of a row to compare."),
-            JSON,
-        ),
-    ),
     "health-check": Verb(
         command="health_check",
         summary="Find signs of broken data and of reward hacking.",
@@ -289,6 +227,7 @@ EVAL = {
         translate=names_as("input_jsonl_fpath"),
         flags=(Flag("--output -o", "FILE", "File to write (HTML).", key="output_html_fpath"),),
     ),
+    **STUDIES,
     "failures": Verb(
         command="failures",
         summary="Show the failures of a run by cause.",

@@ -23,7 +23,6 @@ from nemo_gym.rollouts.lookback.score_tables import (
     read_tables,
     split_by_agent,
 )
-from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.statistics.multiplicity import (
     ADJUSTMENTS,
     PairedTest,
@@ -108,7 +107,7 @@ class Ranking:
         }
 
 
-def rank_runs(paths: Sequence[Path], *, score: str = REWARD_KEY, adjustment: str = "holm") -> Ranking:
+def rank_runs(paths: Sequence[Path], *, score: str | None = None, adjustment: str = "holm") -> Ranking:
     """Rank the models of several runs, or the agents of one. Raises `ConfigError` if there is nothing to compare."""
     tables = read_tables(paths, score)
     if len(tables) == 1:

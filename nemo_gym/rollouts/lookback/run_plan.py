@@ -65,25 +65,10 @@ def make_plan(
     Raises `ConfigError` if neither a run nor a number of tasks is given, or if a run cannot tell its spread.
     """
     table = read_scores(run) if run is not None else None
-    count = tasks or (sum(map(len, table.environments.values())) if table else None)
-    if count is None:
-        raise ConfigError(
-            "a plan needs the number of tasks",
-            code="no_tasks",
-            remedy="Give +tasks=200 (gym: --tasks 200), or the rows of an earlier run.",
-        )
-    spread, assumption = (
-        Spread.of_rate(rate),
-        f"rewards of 0 and 1, all tasks solved in {rate:.0%} of the rollouts",
-    )
-    if table is not None:
-        spread, assumption = _measure(table), f"the rewards of {table.path}"
+    count = tasks or _count_tasks(table)
+    spread, apart, assumption = _find_spread(table, against, rate)
     between = spread.between if generalizes else 0.0
-    apart = between
-    if generalizes and against is not None and table is not None:
-        apart = _measure_differences(table, read_scores(against), spread.within)
-        assumption += f" and their differences from {against}"
-    own, both = Spread(spread.within, between), Spread(spread.within, apart)
+    own, both = Spread(spread.within, between), Spread(spread.within, apart if generalizes else 0.0)
     return EvaluationPlan(
         assumption=assumption,
         tasks=count,
@@ -103,6 +88,28 @@ def make_plan(
         sequential_rollouts=count_sequential_rollouts(own, width) if width and not generalizes else None,
         tokens_per_rollout=table.output_tokens / table.rollouts if table and table.output_tokens else None,
     )
+
+
+def _count_tasks(table: ScoreTable | None) -> int:
+    if table is None:
+        raise ConfigError(
+            "a plan needs the number of tasks",
+            code="no_tasks",
+            remedy="Give +tasks=200 (gym: --tasks 200), or the rows of an earlier run.",
+        )
+    return sum(map(len, table.environments.values()))
+
+
+def _find_spread(table: ScoreTable | None, against: Path | None, rate: float) -> tuple[Spread, float, str]:
+    """Return the spread of rewards, the variance of differences between tasks, and where both come from."""
+    if table is None:
+        spread = Spread.of_rate(rate)
+        return spread, 0.0, f"rewards of 0 and 1, all tasks solved in {rate:.0%} of the rollouts"
+    spread, assumption = _measure(table), f"the rewards of {table.path}"
+    if against is None:
+        return spread, spread.between, assumption
+    apart = _measure_differences(table, read_scores(against), spread.within)
+    return spread, apart, f"{assumption} and their differences from {against}"
 
 
 def _measure(table: ScoreTable) -> Spread:

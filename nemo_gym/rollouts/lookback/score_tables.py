@@ -50,8 +50,12 @@ class ScoreTable:
     """Whether the run drew uncertain tasks more often, so that its estimate is not the mean of its rows."""
 
 
-def read_scores(path: Path, score: str = REWARD_KEY) -> ScoreTable:
-    """Return the scores of a run. Raises `ConfigError` for a missing or damaged run, or one without this score."""
+def read_scores(path: Path, score: str | None = None) -> ScoreTable:
+    """Return the scores of a run, by default its rewards.
+
+    Raises `ConfigError` for a missing or damaged run, or one without this score.
+    """
+    score = score or REWARD_KEY
     with closing(StoredRun(path)) as run:
         manifest = Manifest.read(run.files.manifest)
         table = ScoreTable(
@@ -84,7 +88,7 @@ def read_scores(path: Path, score: str = REWARD_KEY) -> ScoreTable:
     return table
 
 
-def read_tables(paths: Sequence[Path], score: str = REWARD_KEY) -> list[ScoreTable]:
+def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTable]:
     """Return the scores of runs. Those with the same model get the names of their files as well."""
     tables = [read_scores(path, score) for path in paths]
     counts = Counter(table.label for table in tables)

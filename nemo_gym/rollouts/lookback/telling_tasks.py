@@ -10,7 +10,6 @@ from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.score_tables import ScoreTable, read_tables
-from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.statistics.task_information import (
     SmallerSet,
     TaskInformation,
@@ -58,7 +57,7 @@ class TellingTasks:
         return {kind: counts[kind] for kind in TaskKind}
 
 
-def find_telling_tasks(paths: Sequence[Path], *, score: str = REWARD_KEY) -> TellingTasks:
+def find_telling_tasks(paths: Sequence[Path], *, score: str | None = None) -> TellingTasks:
     """Return the figures of the tasks of runs, one run a model. Scores have to lie in [0, 1].
 
     Raises `ConfigError` for a run that is missing or damaged, and for scores outside.

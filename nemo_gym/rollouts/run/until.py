@@ -116,7 +116,7 @@ class UntilRun:
         """Return whether the aim is reached."""
         limits = self.mean.interval
         if self.target.pair is not None:
-            return limits.low > 0.5 or limits.high < 0.5
+            return limits.low >= 0.5 or limits.high <= 0.5  # the limits themselves are rejected
         half_width = self.target.scaled_half_width
         return half_width is not None and limits.high - limits.low <= 2 * half_width
 

@@ -131,10 +131,10 @@ def _describe_pair(estimate: UntilEstimate, limits: str) -> Iterator[str]:
     assert estimate.pair is not None
     one, other = estimate.pair
     yield f"difference: {write_number(estimate.mean)} ({one} less {other}), 95 % interval {limits}"
-    if estimate.low > 0 or estimate.high < 0:
-        better, worse = (one, other) if estimate.low > 0 else (other, one)
+    if estimate.is_reached:
+        better, worse = (one, other) if estimate.low >= 0 else (other, one)
         least = min(abs(estimate.low), abs(estimate.high))
-        yield f"{better} is better than {worse}, by at least {write_number(least)}."
+        yield f"{better} is better than {worse}, by more than {write_number(least)}."
     else:
         yield f"No difference between {one} and {other} is shown."
 

@@ -44,9 +44,9 @@ def test_an_aim_that_was_not_reached_and_unknown_rewards() -> None:
 
 
 def test_a_pair() -> None:
-    assert "a is better than b, by at least 0.010." in closing(PAIR)
-    assert "b is better than a, by at least 0.010." in closing(replace(PAIR, low=-0.05, high=-0.01))
-    assert "No difference between a and b is shown." in closing(replace(PAIR, low=-0.01))
+    assert "a is better than b, by more than 0.010." in closing(PAIR)
+    assert "b is better than a, by more than 0.010." in closing(replace(PAIR, low=-0.05, high=-0.01))
+    assert "No difference between a and b is shown." in closing(replace(PAIR, low=-0.01, is_reached=False))
     assert describe_live(PAIR).startswith("difference 0.030")
 
 
