@@ -43,6 +43,8 @@ def check_input(settings: CollectSettings, config: Mapping[str, Any] | ConfigErr
     with checks.check():
         refuse_existing(RunFiles.of(settings.output), settings.existing)
     with checks.check():
+        read_target(settings)
+    with checks.check():
         plan = settings.plan({} if isinstance(config, ConfigError) else config)
         inspection = inspect(plan)
         if not settings.skip_invalid_rows or not inspection.rollouts:
@@ -58,8 +60,11 @@ def check_input(settings: CollectSettings, config: Mapping[str, Any] | ConfigErr
 
 
 def _check_aim(settings: CollectSettings, plan: PlanSettings, inspection: DatasetInspection) -> None:
-    """Raise `ConfigError` if the aim of a run is not understood, contradicts other keys, or cannot be reached."""
-    target = read_target(settings)
+    """Raise `ConfigError` if the aim of a run contradicts other keys or cannot be reached."""
+    try:
+        target = read_target(settings)
+    except ConfigError:  # has been reported
+        return
     if target is None:
         return
     contradictions = {

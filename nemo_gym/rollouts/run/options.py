@@ -86,7 +86,7 @@ class RoutingOptions(RunOptions):
     )
     fan_out: dict[str, list[str]] = Field(
         default_factory=dict,
-        description="The agents that each attempt the rows of an agent or `task_source`.",
+        description="The agents that each attempt the rows of an agent or `task_source`; `_default` is for all others.",
     )
     environment_routing_mode: Literal["agent", "legacy"] = Field(
         "agent",

@@ -19,6 +19,7 @@ from nemo_gym.statistics.sequential import SequentialMean
 from nemo_gym.tables import write_number
 
 _Z = NormalDist().inv_cdf(0.975)
+_POWER = NormalDist().inv_cdf(0.8)
 _WORST, _WORST_PAIR = 0.25, 0.125
 """The largest variance of a value in [0, 1], and of half the difference of two that are independent."""
 
@@ -43,7 +44,10 @@ class UntilEstimate:
     unknown: int
     """Rollouts in the interval without a reward: it allows for any that they may have had."""
     fixed: int
-    """The rollouts of a fixed design with an interval of this width, if nothing is known of the tasks beforehand."""
+    """The rollouts of a fixed design with an interval of this width, if nothing is known of the tasks beforehand.
+
+    For a pair those of one that finds a difference of this size with a probability of 80 %.
+    """
     fixed_known: int
     """The same if the variance of the tasks' rewards were known beforehand."""
 
@@ -61,11 +65,12 @@ class UntilEstimate:
     ) -> UntilEstimate:
         """Return the estimate of a mean of draws."""
         limits, width = mean.interval, target.most - target.least
-        half_width = max((limits.high - limits.low) / 2, 1e-9)
         is_pair = target.pair is not None
+        half_width = max((limits.high - limits.low) / 2, 1e-9)
+        reach = half_width / _Z if not is_pair else max(abs(mean.estimate - 0.5), 1e-3) / (_Z + _POWER)
         spread = mean.variance_per_draw if target.generalizes else fmean(mean.moments.predict().variances)
         fixed = (
-            ceil(_Z**2 * variance / half_width**2) * rollouts_per_draw
+            ceil(variance / reach**2) * rollouts_per_draw
             for variance in (_WORST_PAIR if is_pair else _WORST, spread)
         )
         low, center, high = (
@@ -140,10 +145,10 @@ def _describe_pair(estimate: UntilEstimate, limits: str) -> Iterator[str]:
 
 
 def _describe_saving(estimate: UntilEstimate) -> str:
-    used = max(estimate.rollouts, 1)
-    share = 1 - used / max(estimate.fixed, 1)
+    share = 1 - estimate.drawn / max(estimate.fixed, 1)
     compared = f"{share:.0%} fewer" if share >= 0 else f"{-share:.0%} more"
+    what = "that finds such a difference in 80% of runs" if estimate.pair else "with this width"
     return (
-        f"cost: {estimate.drawn:,} rollouts. A fixed design with this width takes {estimate.fixed:,} "
+        f"cost: {estimate.drawn:,} rollouts. A fixed design {what} takes {estimate.fixed:,} "
         f"({compared} here), or {estimate.fixed_known:,} if the spread of these tasks is known beforehand."
     )

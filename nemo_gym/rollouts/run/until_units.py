@@ -104,6 +104,6 @@ def _no_pair(tasks: Sequence[tuple[int, Sequence[RepeatedTask]]], pair: tuple[st
         f"+until: {what}; the agents of these tasks: {', '.join(agents)}",
         code="until",
         remedy=" ".join(
-            [*hints, "Let both agents attempt each row: +fan_out.AGENT=[A,B] (docs/how_many_rollouts.md)."]
+            [*hints, "Without +fan_out both agents attempt each row (docs/how_many_rollouts.md)."]
         ),
     )

@@ -18,7 +18,7 @@ from tests.rollouts.run.until_runs import OTHER, RandomAgents, read_draws, run_u
 
 MEANS = [random.Random(7).random() for _ in range(20)]
 TRUTH = sum(MEANS) / len(MEANS)
-PAIR = {"fan_out": {AGENT: [AGENT, OTHER]}, "until": f"{AGENT} differs from {OTHER}"}
+PAIR = {"until": f"{AGENT} differs from {OTHER}"}
 
 
 def names_in(folder: Path) -> set[str]:

@@ -33,7 +33,7 @@ def test_a_mean() -> None:
 
 
 def test_what_costs_more_than_a_fixed_design_is_said_too() -> None:
-    assert "(20% more here)" in closing(replace(MEAN, rollouts=12_000, fixed=10_000))
+    assert "(20% more here)" in closing(replace(MEAN, drawn=12_000, fixed=10_000))
 
 
 def test_an_aim_that_was_not_reached_and_unknown_rewards() -> None:

@@ -72,7 +72,7 @@ async def run_until(
     dataset = folder / "tasks.jsonl"
     if not dataset.exists():
         write_dataset(dataset, tasks)
-    names = [AGENT, OTHER] if "fan_out" in options else [AGENT]
+    names = [AGENT, OTHER] if "differs" in str(options.get("until")) else [AGENT]
     gym = gym_of(*names)
     settings = CollectSettings(
         datasets=(DatasetFile(dataset, repeats),),
