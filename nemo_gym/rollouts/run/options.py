@@ -200,9 +200,9 @@ class TrackingOptions(RunOptions):
 class UntilOptions(RunOptions):
     """The aim of a run that stops by itself."""
 
-    until: str | None = Field(
+    until: str | float | None = Field(
         None,
-        description="Stop when the mean is known well enough: `±1%` of the range of rewards, `±0.02`, or "
+        description="Stop when the mean is known well enough: `1%` of the range of rewards to either side, `0.02`, or "
         "`a differs from b` for two agents on the same tasks. The draws decide the repeats of each task.",
     )
     generalize: bool = Field(

@@ -53,16 +53,16 @@ def read_target(options: UntilOptions) -> UntilTarget | None:
     if options.until is None:
         _refuse_lonely(options)
         return None
-    checks = InputChecks()
+    text, checks = str(options.until), InputChecks()
     half_width: float | None = None
     pair: tuple[str, str] | None = None
     least, most = 0.0, 1.0
     with checks.check():
         least, most = _check_bounds(options.reward_range)
     with checks.check():
-        pair = _read_pair(options.until)
+        pair = _read_pair(text)
         if pair is None:
-            half_width = _read_half_width(options.until, least, most)
+            half_width = _read_half_width(text, least, most)
     checks.raise_if_any()
     return UntilTarget(half_width, pair, options.generalize, least, most, options.max_rollouts)
 
