@@ -46,19 +46,15 @@ def population_of(shape: str) -> Population:
     return Population.of_rates(rates[shape])
 
 
-def simulate(population: Population, half_width: float | None, seed: int, **options: float) -> Outcome:
+def simulate(population: Population, half_width: float | None, seed: int, most: int = 200_000) -> Outcome:
     """Return `RUNS` runs, simulated a few thousand at a time."""
     sizes = [min(CHUNK, RUNS - start) for start in range(0, RUNS, CHUNK)]
-    most = int(options.pop("most", 200_000))
     parts = [
-        run_many(population, half_width, runs=size, seed=seed + number, most=most, **options)
+        run_many(population, half_width, runs=size, seed=seed + number, most=most)
         for number, size in enumerate(sizes)
     ]
-    joined = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("draws", "low", "high", "is_reached", "ever_missed")
-    }
-    return Outcome(**joined)
+    names = ("draws", "low", "high", "is_reached", "ever_missed")
+    return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def tell(text: str) -> None:

@@ -135,12 +135,11 @@ def run_many(
     rng, tasks, truth = np.random.default_rng(seed), len(population.shares), population.truth
     points = _grid(half_width, truth, whole_grid)
     parts = np.log([0.9, 0.1] if half_width else [1 / len(STEADY)] * len(STEADY))
-    state = _State(
-        *(np.zeros((runs, tasks)) for _ in range(3)),
-        np.broadcast_to(parts[None, :, None, None], (2, len(parts), runs, len(points))).copy(),
-        np.zeros((2, runs, len(points)), bool),
-        *(np.zeros(runs) for _ in range(3)),
-    )
+    counts, sums, squares = np.zeros((3, runs, tasks))
+    weights, total, spread = np.zeros((3, runs))
+    wealth = np.broadcast_to(parts[None, :, None, None], (2, len(parts), runs, len(points))).copy()
+    rejected = np.zeros((2, runs, len(points)), bool)
+    state = _State(counts, sums, squares, wealth, rejected, weights, total, spread)
     outcome = Outcome(
         np.zeros(runs), np.zeros(runs), np.ones(runs), np.zeros(runs, bool), np.zeros(runs, bool)
     )

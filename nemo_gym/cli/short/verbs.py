@@ -221,9 +221,9 @@ EVAL = {
     ),
     "report": Verb(
         command="report",
-        summary="Write a run as one HTML file.",
+        summary="Write a run, or a ranking of several, as one HTML file.",
         example="gym eval report results/rollouts.jsonl -o report.html",
-        arguments="FILE",
+        arguments="FILE...",
         translate=names_as("input_jsonl_fpath"),
         flags=(Flag("--output -o", "FILE", "File to write (HTML).", key="output_html_fpath"),),
     ),

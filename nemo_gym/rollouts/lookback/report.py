@@ -16,6 +16,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics import AgentMetrics, reward_by_k, reward_interval
@@ -28,6 +30,7 @@ from nemo_gym.rollouts.output.manifest import Manifest, describe_repository
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
+from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_closing
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_agent_or_unknown, read_seconds, read_usage
 from nemo_gym.rows.verdict import describe_failure, read_failure_class, read_reward
@@ -92,8 +95,8 @@ def write_report(rows: Path, output: Path) -> None:
             if path == files.rows:
                 once.add(row, path, line.number)
             agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
-    commits = read_commits(files.manifest)
-    write_atomically(output, (part.encode() for part in render_report(rows.name, agents, commits)))
+    commits, estimate = read_commits(files.manifest), read_estimate(files.estimate)
+    write_atomically(output, (part.encode() for part in render_report(rows.name, agents, commits, estimate)))
 
 
 def read_commits(manifest: Path) -> list[str]:
@@ -105,8 +108,26 @@ def read_commits(manifest: Path) -> list[str]:
     return list(dict.fromkeys(describe_repository(each) for each in told if isinstance(each, Mapping)))
 
 
+def read_estimate(path: Path) -> list[str]:
+    """Return what a run with `until` knows, in sentences; none for another run."""
+    if not holds_text(path):
+        return []
+    try:
+        told = UntilEstimate(**orjson.loads(path.read_bytes()))
+    except (TypeError, orjson.JSONDecodeError) as error:
+        raise ConfigError(
+            f"{path} is not an estimate: {error}",
+            code="estimate_damaged",
+            remedy="Resume the run with --until, which writes it again, or remove the file.",
+        ) from error
+    return list(describe_closing(told))
+
+
 def render_report(
-    title: str, agents: Mapping[str, AgentFigures], commits: Sequence[str] = ()
+    title: str,
+    agents: Mapping[str, AgentFigures],
+    commits: Sequence[str] = (),
+    estimate: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the text of the page."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -117,6 +138,9 @@ def render_report(
     yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>\n"
     if commits:
         yield f"<p>Commit: {escape('; '.join(commits))}</p>\n"
+    yield from (f"<p>{escape(line)}</p>\n" for line in estimate)
+    if estimate:
+        yield "<p>The figures below are of the rows, in which uncertain tasks have more.</p>\n"
     for name, figures in sorted(agents.items()):
         yield f"<h2>{escape(name)}</h2>\n"
         yield from _section(figures)

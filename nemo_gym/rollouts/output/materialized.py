@@ -56,7 +56,7 @@ class MaterializedInputs:
         return inputs
 
     @classmethod
-    def open_in_any_order(cls, files: RunFiles, plan: Plan) -> MaterializedInputs:
+    def open_in_any_order(cls, files: RunFiles, plan: Iterable[PlannedAttempt]) -> MaterializedInputs:
         """Open the file of a run whose tasks are numbered out of order, and append every row that it lacks.
 
         Rows of tasks that the plan has no more stay.

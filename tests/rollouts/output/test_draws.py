@@ -10,7 +10,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.draws import DrawFile, DrawRecord
 from nemo_gym.rollouts.output.files import RunFiles
 
-KIND = {"units": 3, "pair": None}
+KIND: dict[str, object] = {"units": 3, "pair": None}
 DRAW = DrawRecord(2, 0, 0.25, 0.125, 0.2)
 
 

@@ -18,7 +18,7 @@ from tests.rollouts.run.until_runs import OTHER, RandomAgents, read_draws, run_u
 
 MEANS = [random.Random(7).random() for _ in range(20)]
 TRUTH = sum(MEANS) / len(MEANS)
-PAIR = {"until": f"{AGENT} differs from {OTHER}"}
+PAIR = f"{AGENT} differs from {OTHER}"
 
 
 def names_in(folder: Path) -> set[str]:
@@ -111,7 +111,7 @@ async def test_a_ceiling_ends_a_run_and_says_so(tmp_path: Path) -> None:
 async def test_a_pair_is_told_apart(tmp_path: Path) -> None:
     better = [min(1.0, mean + 0.25) for mean in MEANS]
     agents = RandomAgents({AGENT: better, OTHER: MEANS})
-    estimate = estimate_of(await run_until(tmp_path, agents, 20, **PAIR))
+    estimate = estimate_of(await run_until(tmp_path, agents, 20, until=PAIR))
     assert estimate.is_reached
     assert 0 <= estimate.low <= sum(better) / 20 - TRUTH <= estimate.high
     by_agent = [row["agent_ref"]["name"] for row in read_rows(tmp_path / "out.jsonl")]
@@ -120,7 +120,7 @@ async def test_a_pair_is_told_apart(tmp_path: Path) -> None:
 
 async def test_a_pair_that_does_not_differ_ends_at_its_ceiling(tmp_path: Path) -> None:
     agents = RandomAgents({AGENT: MEANS, OTHER: MEANS})
-    summary = await run_until(tmp_path, agents, 20, max_rollouts=400, **PAIR)
+    summary = await run_until(tmp_path, agents, 20, max_rollouts=400, until=PAIR)
     estimate = estimate_of(summary)
     assert not estimate.is_reached
     assert estimate.low < 0 < estimate.high
