@@ -20,7 +20,7 @@ class ReportKeys(Keys):
 
 COMMAND = Command(
     name="ng_report",
-    summary="Write a run as one HTML file: rewards, pass@k, latency, tokens and failures of each agent; several runs as "
+    summary="Write a run as one HTML file: rewards, pass@k, latency, tokens and failures of each agent; several as "
     "a ranking of their models.",
     example="ng_report +input_jsonl_fpath=results/rollouts.jsonl +output_html_fpath=report.html",
     keys=ReportKeys,

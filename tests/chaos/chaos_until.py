@@ -54,7 +54,10 @@ def simulate(population: Population, half_width: float | None, seed: int, most: 
         for number, size in enumerate(sizes)
     ]
     names = ("draws", "low", "high", "is_reached", "ever_missed")
-    return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    draws, low, high, reached, missed = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in names
+    )
+    return Outcome(draws, low, high, reached, missed)
 
 
 def tell(text: str) -> None:

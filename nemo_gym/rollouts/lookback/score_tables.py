@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import read_record
 from nemo_gym.rollouts.lookback.comparison import TaskKey, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest
+from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_agent_or_unknown, read_usage
@@ -50,18 +52,21 @@ class ScoreTable:
     """Whether the run drew uncertain tasks more often, so that its estimate is not the mean of its rows."""
 
 
-def read_scores(path: Path, score: str | None = None) -> ScoreTable:
-    """Return the scores of a run, by default its rewards.
+def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = True) -> ScoreTable:
+    """Return the scores of a run, by default its rewards. `whole_tasks`: as for `comparison.attempts_of`.
 
     Raises `ConfigError` for a missing or damaged run, or one without this score.
     """
     score = score or REWARD_KEY
     with closing(StoredRun(path)) as run:
-        manifest = Manifest.read(run.files.manifest)
+        manifest = None
+        with suppress(ConfigError):  # the scores of a run need no manifest
+            manifest = Manifest.read(run.files.manifest)
+        told = manifest.identity if manifest and isinstance(manifest.identity, dict) else {}
         table = ScoreTable(
             path,
-            find_model(manifest.identity if manifest else {}) or run.files.stem,
-            digest(manifest.identity)[:_DIGITS] if manifest else None,
+            find_model(told) or run.files.stem,
+            digest(told)[:_DIGITS] if told else None,
             {},
             is_weighted=run.files.draws.exists(),
         )
@@ -76,7 +81,9 @@ def read_scores(path: Path, score: str | None = None) -> ScoreTable:
             tasks = table.environments.setdefault(agent, {})
             place = (agent, identity.task)
             if place not in keys:
-                content = task_digest(run.tasks.row(identity) if identity in run.tasks else row)
+                content = task_digest(
+                    run.tasks.row(identity) if identity in run.tasks else row, whole=whole_tasks
+                )
                 keys[place] = (content, seen[agent, content])
                 seen[agent, content] += 1
                 tasks[keys[place]] = ScoredTask(identity.task, task_title(row))
@@ -89,8 +96,12 @@ def read_scores(path: Path, score: str | None = None) -> ScoreTable:
 
 
 def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTable]:
-    """Return the scores of runs. Those with the same model get the names of their files as well."""
-    tables = [read_scores(path, score) for path in paths]
+    """Return the scores of runs. Those with the same model get the names of their files as well.
+
+    If a run lacks its task rows, tasks are recognized by their input alone.
+    """
+    whole = all(holds_text(RunFiles.existing(path).materialized_inputs) for path in paths)
+    tables = [read_scores(path, score, whole_tasks=whole) for path in paths]
     counts = Counter(table.label for table in tables)
     for table in tables:
         if counts[table.label] > 1 and table.label != table.path.name.split(".")[0]:
@@ -112,10 +123,14 @@ def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
 
 def find_model(identity: Mapping[str, Any]) -> str | None:
     """Return the name of the model that a run's servers ask; None if there is none, or several."""
+    config = identity.get("config")
+    servers = config.values() if isinstance(config, Mapping) else ()
+    kinds = [each.get("responses_api_models") for each in servers if isinstance(each, Mapping)]
     found = {
         str(options["model"])
-        for server in (identity.get("config") or {}).values()
-        for options in ((server or {}).get("responses_api_models") or {}).values()
+        for kind in kinds
+        if isinstance(kind, Mapping)
+        for options in kind.values()
         if isinstance(options, Mapping) and options.get("model")
     }
     return found.pop() if len(found) == 1 else None
