@@ -101,6 +101,7 @@ def make_app(viewer: Viewer) -> FastAPI:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_exception_handler(GymError, _answer_error)
     _add_run_routes(app, viewer)
+    _add_comparison_routes(app, viewer)
     _add_row_routes(app, viewer)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
@@ -142,6 +143,8 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
         await rows.refresh(_CHECK_TIMEOUT_S)
         return _json({"rows": report.rows, "flags": flags_of(report, rows.places())})
 
+
+def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/compare")
     async def compared(before: str, after: str) -> Response:
         runs = [viewer.run(name) for name in (before, after)]

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -17,6 +18,8 @@ import pytest
 
 from nemo_gym.statistics.distributions import find_beta_quantile
 from nemo_gym.statistics.planning import Spread, find_smallest_difference
+from tests.rollouts.doubles import AGENT
+from tests.rollouts.run.until_runs import RandomAgents, run_until
 from tests.statistics.simulated_draws import Outcome, Population, run_many
 
 TASKS = 200
@@ -118,17 +121,26 @@ def test_planned_power() -> None:
         square = sum((mean * (1 - mean) / (repeats - 1)).sum(1) for mean in means)
         power = ((means[1] - means[0]).sum(1) > 1.959964 * np.sqrt(square)).mean()
         tell(f"\nplanned difference {difference:.4f} with {repeats} repeats: power {power:.4f}, planned 0.8")
-        assert abs(power - 0.8) <= 0.02
+        assert abs(power - 0.8) <= 0.02 + 2 / np.sqrt(RUNS)  # two points, and the error of the simulation
 
 
-def test_kills() -> None:
-    """A run that is killed goes on with its draws: its limits are those of the draws, whatever their starts."""
-    population = population_of("mixed")
-    short, whole = (simulate(population, 0.03, seed=29, most=most) for most in (400, 200_000))
-    covered = int(((whole.low <= population.truth) & (population.truth <= whole.high)).sum())
-    at_kill = int(((short.low <= population.truth) & (population.truth <= short.high)).sum())
-    tell(f"\nkilled after 400 draws: coverage {at_kill / RUNS:.4f} then, {covered / RUNS:.4f} at the end")
-    assert min(lower_limit(covered, RUNS), lower_limit(at_kill, RUNS)) >= 0.95
+def test_kills(tmp_path: Path) -> None:
+    """Runs of the product are stopped three times, wrong answers take longer, and the interval covers as promised."""
+    means = [float(each) for each in np.random.default_rng(3).uniform(size=20)]
+    truth, covered, runs = float(np.mean(means)), 0, max(1, RUNS // 50)
+    for seed in range(runs):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        for start, after in enumerate((40, 90, 150, None)):
+            agents = RandomAgents({AGENT: means}, 10 * seed + start, stop_after=after)
+            summary = asyncio.run(run_until(folder, agents, 20, until="±7%", resume=start > 0))
+            if summary.exit_code == 0:
+                break
+        assert summary.estimate is not None
+        assert summary.estimate.is_reached
+        covered += summary.estimate.low <= truth <= summary.estimate.high
+    tell(f"\n{runs} runs that were stopped up to three times: coverage {covered / runs:.4f}")
+    assert covered >= 0.95 * runs - 2.33 * np.sqrt(runs * 0.95 * 0.05)
 
 
 def test_gsm8k() -> None:

@@ -59,10 +59,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
     """
     score = score or REWARD_KEY
     with closing(StoredRun(path)) as run:
-        manifest = None
-        with suppress(ConfigError):  # the scores of a run need no manifest
-            manifest = Manifest.read(run.files.manifest)
-        told = manifest.identity if manifest and isinstance(manifest.identity, dict) else {}
+        told = _read_identity(run.files.manifest)
         table = ScoreTable(
             path,
             find_model(told) or run.files.stem,
@@ -93,6 +90,14 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
     if not table.rollouts:
         raise ConfigError(f"no row of {path} has the score {score!r}", code="nothing_to_compare")
     return table
+
+
+def _read_identity(path: Path) -> Mapping[str, Any]:
+    """Return the identity in a manifest; an empty one without: the scores of a run need none."""
+    manifest = None
+    with suppress(ConfigError):
+        manifest = Manifest.read(path)
+    return manifest.identity if manifest and isinstance(manifest.identity, dict) else {}
 
 
 def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTable]:
