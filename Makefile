@@ -4,9 +4,12 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+# Versions that are known to work together; `make test-newest` tries the newest instead.
+CONSTRAINTS := -c constraints.txt
+PASSED = @$(PYTHON) -m tests.heavy_suites passed $@
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models environment_servers simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-cluster test-slices slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses page test-ecosystem docs example-grpo example-offline bench clean
+.PHONY: demo test test-python test-newest constraints chaos simulate check format test-packaging test-cluster test-slices slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses page test-ecosystem docs example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -17,6 +20,21 @@ demo: .venv/.demo
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PASSED)
+
+# The tests on another Python: PYTHON=python3.13, and TESTS for a part of them.
+test-python:
+	$(PYTHON) -m venv .venvs/python
+	.venvs/python/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[dev]'
+	.venvs/python/bin/python -m pytest -n 2 --dist loadfile $(TESTS)
+
+# The tests with the newest packages that their ranges allow, in an environment of its own. `make constraints` afterwards
+# makes these versions the ones that everybody installs.
+test-newest:
+	$(MAKE) test-python CONSTRAINTS=--upgrade
+
+constraints:
+	(sed '/^[^#]/,$$d' constraints.txt; .venvs/python/bin/python -m pip freeze --exclude-editable) > .constraints && mv .constraints constraints.txt
 
 # The files of which `make test` tries a sample (tests/samples.py).
 SAMPLED := $(addprefix tests/,rollouts/test_killed.py engines/gateway/test_reading.py simulation/test_play.py \
@@ -27,10 +45,12 @@ SAMPLED := $(addprefix tests/,rollouts/test_killed.py engines/gateway/test_readi
 # and every planted mistake. It takes forty minutes and prints the figures of each experiment.
 chaos: .venv/.dev
 	NEMO_GYM_TEST_WHOLE=1 $(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/chaos/chaos_*.py tests/chaos/test_*.py $(SAMPLED)
+	$(PASSED)
 
 # Whole collections in virtual time, each under random faults of its own: SEEDS=20 for a quick look.
 simulate: .venv/.dev
 	$(BIN)/python -m simulation +seeds=$(or $(SEEDS),1000)
+	$(if $(SEEDS),,$(PASSED))
 
 # The wheel in a fresh environment, from an empty folder: a minute, most of it pip's.
 test-packaging: .venv/.dev
@@ -41,6 +61,7 @@ check: .venv/.dev
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	@$(PYTHON) -m tests.heavy_suites
 
 format: .venv/.dev
 	$(BIN)/ruff format $(SOURCES)
@@ -52,6 +73,7 @@ format: .venv/.dev
 # docs/compatibility.md.
 test-ecosystem: .venv/.dev
 	$(BIN)/python -m tests.ecosystem_wheel
+	$(if $(STAGE)$(FOLDERS),,$(PASSED))
 
 # Gyms on several machines, which are network namespaces: nodes that are lost or cut off, and the launcher's end. It needs
 # root, and takes half an hour; six minutes more with Slurm (Debian: slurm-wlm, munge), which it starts privately, three
@@ -60,14 +82,21 @@ test-cluster: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/cluster/install.sh
 	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 $(BIN)/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_*.py
 	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 .venvs/ray/bin/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_ray*.py tests/perf/test_ray_nodes.py
+	$(PASSED)
 
 # A slice of every heavy suite: its environment resolves, its tests import, a machine is lost during a hundred rollouts, and
 # small runs are shown in a browser.
 # `make test` plays thirty seeds of the simulation.
-test-slices: slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses
+test-slices: slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses
 
 slice-collect: .venv/.dev
 	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/cluster/cluster_*.py tests/train tests/vllm tests/browser tests/harnesses
+
+# The rooms whose behaviour the version of Python can change most, on another version where there is one.
+slice-python:
+	@found=$$(PYENV_VERSION=$$(pyenv latest 3.13 2>/dev/null) python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null); \
+	if [ -z "$$found" ]; then echo "no Python 3.13 here"; \
+	else $(MAKE) test-python PYTHON="$$found" TESTS="-q tests/rows tests/verify tests/config tests/processes tests/isolation tests/serving tests/episodes"; fi
 
 slice-cluster: .venv/.dev
 	$(BIN)/python -m pytest -n 0 -s tests/cluster/cluster_lost_node.py
@@ -80,10 +109,12 @@ slice-browser: .venv/.dev
 
 test-vllm: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/vllm/run.sh
+	$(PASSED)
 
 # TRL's trainers on exports and rollouts, and what other trainers' loaders make of exports: four minutes to install.
 test-train:
 	PYTHON=$(PYTHON) bash tests/train/run.sh
+	$(PASSED)
 
 # The documentation as a site, in site/index.html. A warning, such as of a broken link, fails the build.
 docs: .venv/.docs
@@ -96,10 +127,12 @@ test-docs: .venv/.dev
 # Every experiment tracker, with its real package and without a network: three minutes to install.
 test-trackers:
 	PYTHON=$(PYTHON) bash tests/rollouts/tracking/run.sh
+	$(PASSED)
 
 # The viewer's page and the site in a headless Chromium, which is the system's: half a minute to install Playwright.
 test-browser: .venv/.dev .venv/.docs
 	bash tests/browser/run.sh
+	$(PASSED)
 
 # The pictures of docs/viewer.md, made anew by that Chromium.
 screenshots: .venv/.demo .venv/.dev
@@ -115,6 +148,7 @@ bench-viewer: .venv/.dev
 # Claude Code, Codex and other known agents as external agents, offline against the engine stub: ten minutes to install.
 test-harnesses: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/harnesses/run.sh
+	$(PASSED)
 
 # The viewer's page, from its source in viewer/. It needs Node 20 or newer; the built page is part of the repository.
 page:
@@ -139,16 +173,16 @@ clean:
 # Bytecode is written here, where it is not written by itself: servers start twice as fast with it.
 COMPILE := -m compileall -q nemo_gym resources_servers responses_api_agents responses_api_models environment_servers
 
-.venv/.demo: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reasoning-gym]'
+.venv/.demo: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[reasoning-gym]'
 	$(BIN)/python $(COMPILE)
 	@touch $@
 
-.venv/.dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+.venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[dev]'
 	$(BIN)/python $(COMPILE)
 	@touch $@ .venv/.demo
 
 .venv/.docs: | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'zensical>=0.0.73'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) 'zensical>=0.0.73'
 	@touch $@

@@ -37,7 +37,8 @@ ng_export +format=sft +input=rollouts.jsonl +output=data/chosen.jsonl.zst +min_r
 Rules for every format:
 - **No rollout is dropped silently.** The printed report (`+json=true`: as JSON) counts every rollout that was read. It
   is exported, or left out for one named reason, with the first such line as an example. A part of an exported rollout
-  that the target can't represent is counted as a loss.
+  that the target can't represent is counted as a loss. A run that is running or was killed, and rows that several codes
+  scored, are named beside the counts.
 - **A failure is not a score.** A failed attempt is in no row, in no pair and in no mean, even if it has a `reward`:
   rewards [1, 3, 2, failed] have a baseline of 2. The same holds for rollouts that their environment or agent excluded
   from training (`_ng_masked`, `mask_sample`; `on_truncation: mask` sets both).
@@ -46,6 +47,8 @@ Rules for every format:
 - **A truncated answer is not a supervised example.** Formats for supervised training take completed rollouts only,
   unless `+outcomes=[completed,truncated]` is set. In a pair a truncated answer may be rejected, and is chosen only on
   request.
+- **A wrong answer is not a supervised example.** These formats take rewards of at least 1, unless `+min_reward` or
+  `+max_reward` is set. The report lists the rewards that were left out.
 - **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the task.
 - **Token ids are those that the engine read and sampled.** A row without usable ids is left out of token formats; a
   masked call ([tokens](tokens.md)) is context there.
@@ -67,8 +70,8 @@ A format is one module of `nemo_gym/export/`, which reads from top to bottom wit
 for text, `grpo.py` one for tokens.
 
 1. Write `nemo_gym/export/<name>.py`. Its docstring becomes the section of this page. Subclass `Format`, and set `name`,
-   `summary`, `example` (a command whose input is `rollouts.jsonl`) and `losses`. Set `outcomes = FINISHED` for supervised
-   examples, `endings` if the reader can't take Parquet, and `merges_equal_rows` if records don't name their rollout.
+   `summary`, `example` (a command whose input is `rollouts.jsonl`) and `losses`. Set `outcomes = FINISHED` and `min_reward = SOLVED`
+   for supervised examples, `endings` if the reader can't take Parquet, and `merges_equal_rows` if records don't name their rollout.
    Options are the fields of a subclass of `Options`, named in `options_type`.
 2. `rows(group)` gets one task at a time and yields the records of its file. `group.selected` are the rollouts to export,
    and `group.members` those that the baseline is over. A `ScoredRollout` has `row`, `reward`, `outcome`, `params`, `calls` and
@@ -128,7 +131,8 @@ def _defaults(target: Format[Any]) -> str:
     """Describe a format with default options."""
     outcomes = " and ".join(sorted(outcome.value for outcome in target.outcomes))
     duplicates = "without duplicates" if target.merges_equal_rows else "with duplicates"
-    return f"{outcomes} rollouts, writes them {duplicates}, as {', '.join(f'`{each}`' for each in target.endings)}"
+    solved = f" with a reward of at least {target.min_reward:g}" if target.min_reward is not None else ""
+    return f"{outcomes} rollouts{solved}, writes them {duplicates}, as {', '.join(f'`{each}`' for each in target.endings)}"
 
 
 def _options(fields: Mapping[str, FieldInfo], from_input: Mapping[str, Any]) -> Iterator[str]:

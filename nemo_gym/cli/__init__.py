@@ -3,8 +3,8 @@
 `gym <group> <verb>` is a short form (`nemo_gym.cli.short`). `gym <verb>` is `ng_<verb>`, with dashes or underscores.
 
 A module with a `main` is a verb. `command` holds the base of all commands (keys, help, errors, exit codes), `usage` the
-text of `--help`, `moved` the names of former commands. Commands import other rooms only when they run, so that `--help`
-is fast. Programs that embed a gym import `RunHelper` from here.
+text of `--help`. Commands import other rooms only when they run, so that `--help` is fast. Programs that embed a gym
+import `RunHelper` from here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from nemo_gym.cli.moved import MOVED, say_where
 
 if TYPE_CHECKING:
     from nemo_gym.config.current import GlobalConfigDictParserConfig
@@ -53,8 +51,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     verb = (
         _SPELLINGS.get(arguments[0], arguments[0]).replace("-", "_").removeprefix("ng_") if arguments else ""
     )
-    if verb in MOVED:
-        say_where(verb)
     if verb in verbs() and verb not in _SHORT:
         import_module(f"{__name__}.{verb}").main(arguments[1:])
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys, several
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_notes, several
 from nemo_gym.failures import ConfigError
 from nemo_gym.tables import write_number
 
@@ -28,7 +28,8 @@ class AggregateKeys(Keys):
     )
     renumber: bool = Field(
         False,
-        description="Number tasks consecutively over all shards, for shards that each number theirs from 0.",
+        description="Match tasks by their content, for shards that each number theirs from 0: equal tasks are one task "
+        "with the repeats of all shards, and other tasks get new numbers.",
     )
     count_failure_classes_as_zero: list[str] = Field(
         default_factory=list,
@@ -101,15 +102,18 @@ def _as_json(merged: Merged, shards: Sequence[Path]) -> dict[str, object]:
     return {
         "shards": [str(path) for path in shards],
         "rows": merged.rows,
+        "scored": merged.scored,
         "failures": merged.failures,
         "agents": {agent: result["key_metrics"] for agent, result in merged.results.items()},
         "files": [str(path) for path in merged.files.present()],
         "notes": list(merged.notes),
+        "runs": [account.to_json() for account in merged.shards],
     }
 
 
 def _print(merged: Merged, shards: Sequence[Path]) -> None:
-    print(f"{merged.rows:,} rows and {merged.failures:,} failed attempts from {len(shards)} shards")
+    unscored = f" ({merged.scored:,} with a score)" if merged.scored < merged.rows else ""
+    print(f"{merged.rows:,} rows{unscored} and {merged.failures:,} failed attempts from {len(shards)} shards")
     for agent, result in merged.results.items():
         metrics = result["agent_metrics"]
         reward = metrics.get("mean/reward")
@@ -117,8 +121,7 @@ def _print(merged: Merged, shards: Sequence[Path]) -> None:
         print(
             f"  {agent}: {metrics['count/scored']:,} of {metrics['count/rollouts']:,} rollouts scored, {mean}"
         )
-    for note in merged.notes:
-        print(f"note: {note}")
+    print_notes(merged.notes)
     for path in merged.files.present():
         print(f"  {path}")
     print(f"next: gym view {merged.files.rows}")

@@ -71,7 +71,7 @@ class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
         from nemo_gym.rollouts.output.journal import Existing
 
         existing = super().existing()
-        for key in ("add_tasks", "mark_new_code"):
+        for key in ("add_tasks", "mark_new_code", "mark_new_engine"):
             if getattr(self, key) and existing is not Existing.RESUME:
                 raise ConfigError(
                     f"+{key}=true is about an earlier run, and the command begins a new one",
@@ -157,6 +157,9 @@ class CollectKeys(RunningGymKeys, DatasetKeys, CollectionKeys):
     input_jsonl_fpath: str | list[str] = Field(
         description="The task rows: a JSONL file, plain, .gz or .zst; or several."
     )
+    use_running_code: bool = Field(
+        False, description="Use the gym also if the files of its servers were edited since it started."
+    )
 
 
 COMMAND = Command(
@@ -175,19 +178,41 @@ COMMAND = Command(
 
 
 def collect_rollouts(keys: CollectKeys) -> int:
+    from nemo_gym.rollouts.run.discovery import find_gym_with
+    from nemo_gym.rollouts.run.input_check import check_input
+
     settings = settings_of(keys, keys.dataset_files(keys.repeats_of_all or 1))
+    try:
+        gym = run_in_loop(keys.find_gym())
+    except ConfigError as error:
+        check_input(settings, error)
+        raise
+    # Outside of a loop, so that a signal ends a long reading at once: nothing has started.
+    checked = check_input(settings, gym.config, partial(find_gym_with, Path.cwd()))
+    if not keys.use_running_code:
+        _refuse_old_code(gym, settings, checked)
+    return run_in_loop(run_collection(settings, gym, as_json=keys.as_json, checked=checked))
 
-    async def run() -> int:
-        from nemo_gym.rollouts.run.input_check import check_input
 
-        try:
-            gym = await keys.find_gym()
-        except ConfigError as error:
-            check_input(settings, error)
-            raise
-        return await run_collection(settings, gym, as_json=keys.as_json)
+def _refuse_old_code(gym: DiscoveredGym, settings: CollectSettings, checked: CheckedInput) -> None:
+    """Raise `ConfigError` if files of the servers that take part were edited since the gym of this machine started."""
+    from nemo_gym.launch.running_code import find_edits, refuse_edits
+    from nemo_gym.launch.server_code import find_declared_datasets
+    from nemo_gym.names import CODE_KEY
+    from nemo_gym.paths import find_file
+    from nemo_gym.rollouts.run.required_servers import required_servers
+    from nemo_gym.transport.directory import server_block
 
-    return run_in_loop(run())
+    told = gym.config.get(CODE_KEY)
+    if told is None:  # a gym of an older version
+        return
+    blocks = [server_block(each) for each in gym.config.values()]
+    declared = {path for block in blocks if block for path in find_declared_datasets(block, Path.cwd())}
+    inputs = {path.resolve() for file in settings.datasets if (path := find_file(file.path)) is not None}
+    edits = find_edits(
+        told, required_servers(checked.inspection.agents, gym.config).keys(), declared | inputs
+    )
+    refuse_edits(edits, "the gym")
 
 
 def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:

@@ -34,7 +34,7 @@ import errno
 import os
 import select
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -266,6 +266,12 @@ def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
 def tell(text: str) -> None:
     """Print `text` on standard error, in lines that fit its terminal."""
     print(folded(text, terminal_width(sys.stderr)), file=sys.stderr)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on the figures before them, in lines that fit the terminal."""
+    for note in notes:
+        print(folded(f"note: {note}", terminal_width()))
 
 
 def _is_output_unread() -> bool:

@@ -79,6 +79,7 @@ def _headline(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, st
     for name, tasks in (("only before", found.only_before), ("only after", found.only_after)):
         if tasks:
             yield name, f"{len(tasks):,} tasks: {_listed(tasks)}"
+    yield from (("note", note) for account in found.accounts for note in account.notes())
 
 
 def _listed(tasks: tuple[TaskPair, ...] | tuple[TaskAttempts, ...]) -> str:
@@ -100,10 +101,10 @@ def _changes(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str
 
 
 def _print(found: RunComparison, keys: CompareKeys) -> None:
-    from nemo_gym.tables import Column, table_lines, terminal_width
+    from nemo_gym.tables import Column, folded, table_lines, terminal_width
 
     for name, text in _headline(found, keys):
-        print(f"{name:<12}{text}")
+        print(folded(f"{name:<12}{text}", terminal_width()))
     if not found.changed or not keys.changes:
         return
     numbers = [Column(name, is_number=True) for name in _COLUMNS]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
-
-if TYPE_CHECKING:
-    from nemo_gym.metrics import FailedCalls
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_notes, tell
 
 
 class FailuresKeys(Keys):
@@ -28,45 +25,62 @@ COMMAND = Command(
 
 
 def show_failures(keys: FailuresKeys) -> int:
+    from nemo_gym.metrics import ToolTally
     from nemo_gym.rollouts.lookback.stored import StoredRun
     from nemo_gym.rollouts.run.failure_groups import FailureGroups, failure_lines
+    from nemo_gym.rows.verdict import is_scored
     from nemo_gym.viewer.runs import find_runs
 
     rows = Path(keys.input_jsonl_fpath)
     run = StoredRun(rows)
-    failures = FailureGroups()
-    for identity in sorted(run.failed()):
-        failures.note_row(identity, run.failures.row(identity))
+    account, failures, tally = run.open_account(), FailureGroups(), ToolTally()
+    failed = {identity: run.failures.row(identity) for identity in run.failed()}
+    absent = len(failed)
+    for identity in run.scored:
+        row = run.scored.row(identity)
+        account.add(row)
+        if is_scored(row):
+            tally.add(row)
+        else:
+            failed[identity] = row
+    for identity in sorted(failed):
+        failures.note_row(identity, failed[identity])
     run.close()
     groups = failures.ranked()
     if keys.as_json:
         print(json.dumps([group.to_json() for group in groups], indent=2))
+        for note in account.notes():
+            tell(f"note: {note}")
         return ExitCode.COMPLETE
-    count = sum(group.count for group in groups)
-    failed = "1 rollout failed and has no row" if count == 1 else f"{count:,} rollouts failed and have no row"
-    print(failed if count else "no rollout failed without a row")
+    print("\n".join(_counts(absent, len(failed) - absent)))
     if groups:
         (viewed,) = find_runs([rows])
         print("\n".join(failure_lines(groups, viewed.logs(), shown=None)))
+    if absent:
         print(f"All attempts are in {run.files.failures}.")
-    for calls in _failed_tool_calls(run.files.rows):
+    for calls in tally.ranked():
         print(
             f"{calls.failed:,} tool calls of `{calls.call.tool}` failed in rows with a reward: {calls.call}"
         )
+    print_notes(account.notes())
     return ExitCode.COMPLETE
 
 
-def _failed_tool_calls(rows: Path) -> list[FailedCalls]:
-    """Return the tool calls in scored rows that failed by the fault of an environment, by tool and cause."""
-    from nemo_gym.metrics import ToolTally
-    from nemo_gym.rollouts.plan.dataset import read_lines
-    from nemo_gym.rows.tool_errors import may_have_tool_errors
-
-    tally = ToolTally()
-    for line in read_lines(rows) if rows.exists() else ():
-        if may_have_tool_errors(line.content):  # few rows have it, and only they are parsed
-            tally.add(json.loads(line.content))
-    return tally.ranked()
+def _counts(absent: int, stored: int) -> Iterator[str]:
+    """Yield the numbers of the failed rollouts: those without a row, and those whose row has no score."""
+    if absent or not stored:
+        failed = (
+            "1 rollout failed and has no row"
+            if absent == 1
+            else f"{absent:,} rollouts failed and have no row"
+        )
+        yield failed if absent else "no rollout failed without a row"
+    if stored:
+        yield (
+            "1 rollout failed and stands as a row without a score"
+            if stored == 1
+            else f"{stored:,} rollouts failed and stand as rows without a score"
+        )
 
 
 main = COMMAND.entry_point(show_failures)

@@ -55,11 +55,13 @@ def _plain(report: HealthReport, keys: HealthKeys) -> Iterator[str]:
         yield from (f"      {_place(finding)}: {finding.text}" for finding in findings.first[: keys.places])
         if findings.count > keys.places > 0:
             yield f"      … {findings.count - keys.places:,} more (+places=)"
+    yield from (f"note: {note}" for note in report.account.notes())
     yield _conclusion(report)
 
 
 def _markdown(report: HealthReport, keys: HealthKeys) -> Iterator[str]:
     yield _conclusion(report)
+    yield from (f"- note: {note}" for note in report.account.notes())
     for findings in report.found:
         yield ""
         yield f"- **{findings.rule.name}** ({findings.rule.severity}, {findings.count:,}): {findings.rule.words}"
@@ -87,6 +89,7 @@ def _as_json(report: HealthReport) -> dict[str, Any]:
         "rows": report.rows,
         "healthy": not report.found,
         "faults": report.has_faults,
+        "run": report.account.to_json(),
         "rules": [
             {
                 "rule": findings.rule.name,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys, several
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_notes, several
 
 
 class ReportKeys(Keys):
@@ -36,7 +36,7 @@ def write(keys: ReportKeys) -> int:
     files = RunFiles.of(runs[0])
     output = Path(keys.output_html_fpath or files.folder / f"{files.stem}_report.html")
     if len(runs) == 1:
-        write_report(runs[0], output)
+        print_notes(write_report(runs[0], output).notes())
     else:
         write_ranking(runs, output)
     print(output)

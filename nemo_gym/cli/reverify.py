@@ -42,6 +42,10 @@ class ReverifyKeys(LimitOptions, OutputKeys):
         False,
         description="Resume even if code has changed, and mark the rows that the new code scores with `_ng_scored_by`.",
     )
+    mark_new_engine: bool = Field(
+        False,
+        description="Resume even if another engine answers for a judge, and mark the new rows with `_ng_scored_by`.",
+    )
     placement: Literal["process", "inline"] = Field(
         "process", description="Run each server in its own process, or all of them in this one."
     )
@@ -108,7 +112,9 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
         judge_failed_only=keys.judge_failed_only,
         force=keys.force,
         existing=keys.existing(),
-        allowed=AllowedChanges(keys.allow_identity_change, code=keys.mark_new_code),
+        allowed=AllowedChanges(
+            keys.allow_identity_change, code=keys.mark_new_code, engine=keys.mark_new_engine
+        ),
         limits=keys.limits,
         stop_after_identical_failures=keys.stop_after_identical_failures,
     )

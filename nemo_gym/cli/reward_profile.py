@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_notes
 
 
 class ProfileKeys(Keys):
@@ -39,13 +38,14 @@ def profile(keys: ProfileKeys) -> int:
     summary = write_profile(run, output, pass_threshold=keys.pass_threshold, rates=rates)
     run.close()
     if keys.as_json:
-        print(json.dumps({**asdict(summary), "output": str(output)}, indent=2))
+        print(json.dumps({**summary.to_json(), "output": str(output)}, indent=2))
         return ExitCode.COMPLETE
     print(f"{output}: {summary.written:,} of {summary.tasks:,} tasks")
     print(
         f"passed always: {summary.always_passed:,}, sometimes: {summary.sometimes_passed:,}, "
         f"never: {summary.never_passed:,}, without a score: {summary.unscored:,}"
     )
+    print_notes(summary.account.notes() if summary.account is not None else ())
     return ExitCode.COMPLETE
 
 

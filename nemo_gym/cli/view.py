@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys, several, unusable_address
+from nemo_gym.cli.command import Command, ExitCode, Keys, several, tell, unusable_address
 from nemo_gym.failures import ConfigError
 
 if TYPE_CHECKING:
@@ -96,12 +98,26 @@ def _serve(keys: ViewKeys, runs: Sequence[Run], vocabulary: Vocabulary | None) -
             else f"{len(runs)} run{'s' * (len(runs) != 1)} at {address}"
         )
         print(line, flush=True)
+        Thread(
+            target=_tell_unfinished, args=(runs,), daemon=True
+        ).start()  # large files take seconds to count
 
     try:
         uvloop.run(serve(Viewer(runs, vocabulary), announce, host=keys.host, port=keys.port))
     except OSError as error:
         raise unusable_address(keys.host, keys.port, error) from error
     return ExitCode.COMPLETE
+
+
+def _tell_unfinished(runs: Sequence[Run]) -> None:
+    """Print which runs are running, or were stopped before their plan."""
+    from nemo_gym.rollouts.output.run_state import RunState
+
+    for run in runs:
+        if run.state() in (RunState.RUNNING, RunState.STOPPED):
+            with suppress(ConfigError):  # the page names rows that cannot be read
+                if (note := run.describe_progress()) is not None:
+                    tell(f"note: {note}")
 
 
 main = COMMAND.entry_point(show_rollouts)

@@ -22,6 +22,7 @@ from nemo_gym.config.nodes import (
     Node,
     Path,
     Scalar,
+    leaves,
     node_at,
     overridden_by_another,
     remove_at,
@@ -29,6 +30,7 @@ from nemo_gym.config.nodes import (
     split_path,
 )
 from nemo_gym.config.problems import Location, Problems, did_you_mean
+from nemo_gym.config.yaml_text import MAX_DEPTH, MAX_REPEATED
 
 Layers = tuple[Node, ...]
 """The nodes that are merged at a path, the lowest first. All but the last are mappings."""
@@ -46,7 +48,9 @@ class Directives:
         self._problems = problems
         self._layers: dict[Path, Layers] = {}
         self._pending: list[Path] = []
-        self._expanded: dict[int, list[Path]] = {}
+        self._most = MAX_REPEATED + sum(1 for _ in leaves(root))
+        self._is_too_large = False
+        self._expanded: dict[int, dict[Path, None]] = {}
         """The paths at which each directive, by the identity of its node, was expanded."""
         self._endless: set[int] = set()
         """The directives that contain themselves, directly or through other directives."""
@@ -157,7 +161,7 @@ class Directives:
                 node.where, f"{render_path(path)} has two sources.", "Keep either _inherit_from or _copy."
             )
         directive, text, where = sources[0]
-        if self._is_endless(node, path, where):
+        if self._is_endless(node, path, where) or self._repeats_too_much(path, where):
             return _without_directive(node)
         if not isinstance(text, str):
             self._problems.add(where, f"`{directive}` must be the dotted path of another key.")
@@ -180,14 +184,27 @@ class Directives:
 
     def _is_endless(self, node: Node, path: Path, where: Location) -> bool:
         """Return whether the directive contains itself: it was expanded above `path`. That is a problem."""
-        paths = self._expanded.setdefault(id(node), [])
-        if id(node) not in self._endless and any(path[: len(above)] == above != path for above in paths):
-            self._problems.add(
-                where, f"{render_path(paths[0])} contains itself.", "Take a part of it instead."
-            )
+        paths = self._expanded.setdefault(id(node), {})
+        if id(node) not in self._endless and any(path[:depth] in paths for depth in range(len(path))):
+            first = next(iter(paths))
+            self._problems.add(where, f"{render_path(first)} contains itself.", "Take a part of it instead.")
             self._endless.add(id(node))
-        paths.append(path)
+        paths[path] = None
         return id(node) in self._endless
+
+    def _repeats_too_much(self, path: Path, where: Location) -> bool:
+        """Return whether directives made too many values, or lead too deep. The first such directive is a problem."""
+        if len(self._layers) <= self._most and len(self._pending) <= MAX_DEPTH:
+            return self._is_too_large
+        if not self._is_too_large:
+            self._is_too_large = True
+            self._problems.add(
+                where,
+                f"{render_path(path)} is refused: `{INHERIT_FROM_KEY}` and `{COPY_KEY}` repeat more than "
+                f"{MAX_REPEATED} values, or follow each other more than {MAX_DEPTH} times.",
+                "Repeat fewer values.",
+            )
+        return True
 
     def _over_source(self, node: Node, below: Layers, text: str) -> Layers:
         own = _without_directive(node)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from nemo_gym.config._evaluation import EvaluationError, InterpolatedValues, TooLargeError
 from nemo_gym.config.nodes import DictNode, Node, Path, Scalar, leaves, node_at, render_path, to_plain
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.secrets import is_secret_name, leaves_of
@@ -49,16 +50,14 @@ def resolve(root: DictNode, problems: Problems, *, only: set[str] | None = None)
     interpolated = {path: node for path, node in leaves(root) if _is_interpolated(node)}
     if not interpolated:
         return data
-    from omegaconf import OmegaConf
-
     for path, node in list(interpolated.items()):
         if _is_malformed(path, node, problems):  # OmegaConf would reject the whole configuration for it
             del interpolated[path]
             _put(data, path, None)
-    resolver = _Resolver(OmegaConf.create(data), problems)
+    resolver = _Resolver(data, {path: node.where for path, node in interpolated.items()}, problems)
     wanted = [path for path in interpolated if only is None or path[0] in only]
     for path in wanted:
-        _put(data, path, resolver.value_at(path, interpolated[path].where))
+        _put(data, path, resolver.value_at(path))
     resolver.report_unknown(root)
     return data
 
@@ -69,12 +68,15 @@ def resolve_texts(
     """Yield `texts` with keys of `scope` for interpolations. A failed one is a problem, and its text is left out."""
     for text, where in texts:
         if _MARK in text:
-            from omegaconf import OmegaConf
             from omegaconf.errors import OmegaConfBaseException
 
+            data = {**scope, _TEXT: text}
+            paths = [
+                leaf.path for leaf in leaves_of(data) if isinstance(leaf.value, str) and _MARK in leaf.value
+            ]
             try:
-                text = str(OmegaConf.create({**scope, _TEXT: text})[_TEXT])
-            except OmegaConfBaseException as error:
+                text = str(InterpolatedValues(data, paths).value_at((_TEXT,)))
+            except (OmegaConfBaseException, EvaluationError) as error:
                 problems.add_gap(
                     where, f"{text!r} cannot be resolved: {_reason(error)}.", "Set the key that it refers to."
                 )
@@ -100,16 +102,19 @@ def _is_malformed(path: Path, node: Node, problems: Problems) -> bool:
 
 
 class _Resolver:
-    """Reads interpolated values from OmegaConf's tree of a configuration."""
+    """Reads interpolated values of a configuration."""
 
-    def __init__(self, config: Any, problems: Problems) -> None:
-        self._config = config
+    def __init__(self, data: Any, places: Mapping[Path, Location], problems: Problems) -> None:
+        """`places`: those of the interpolated values of `data`."""
+        self._evaluation = InterpolatedValues(data, places)
+        self._places = places
         self._problems = problems
         self._unknown: dict[str, list[tuple[Path, Location]]] = {}
         """Keys that interpolations refer to and that are not defined, with the places of these interpolations."""
+        self._is_too_large = False
 
-    def value_at(self, path: Path, where: Location) -> Any:
-        from omegaconf import Container, OmegaConf
+    def value_at(self, path: Path) -> Any:
+        """Return a value; None, and a problem, for one that cannot be evaluated."""
         from omegaconf.errors import (
             InterpolationKeyError,
             InterpolationToMissingValueError,
@@ -117,18 +122,26 @@ class _Resolver:
             OmegaConfBaseException,
         )
 
+        if self._is_too_large:
+            return None
         try:
-            value = self._config
-            for part in path:
-                value = value[part]
-            return OmegaConf.to_container(value, resolve=True) if isinstance(value, Container) else value
+            return self._evaluation.value_at(path)
         except (InterpolationToMissingValueError, MissingMandatoryValue):
             return None  # it refers to a ???, which is reported at its own location
         except InterpolationKeyError as error:
             match = re.search(r"Interpolation key '([^']*)' not found", str(error))
-            self._unknown.setdefault(match[1] if match else render_path(path), []).append((path, where))
-        except OmegaConfBaseException as error:
-            self._report(error, path, where)
+            self._unknown.setdefault(match[1] if match else render_path(path), []).append(
+                (path, self._places[path])
+            )
+        except TooLargeError as error:
+            self._is_too_large = True
+            self._problems.add(
+                self._places[error.path],
+                f"{render_path(error.path)} is refused: {error}.",
+                "Refer to fewer or shorter values.",
+            )
+        except (OmegaConfBaseException, EvaluationError) as error:
+            self._report(error, path, self._places[path])
         return None
 
     def _report(self, error: Exception, path: Path, where: Location) -> None:

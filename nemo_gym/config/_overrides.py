@@ -18,7 +18,8 @@ from enum import StrEnum
 from nemo_gym.config._plain_values import is_plain_key, parse_plain_value
 from nemo_gym.config.nodes import Node, from_plain
 from nemo_gym.config.problems import Location, Problems
-from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_secret_name
+from nemo_gym.config.secret_forms import HIDDEN
+from nemo_gym.config.secrets import hide_secrets, is_secret_name
 from nemo_gym.config.yaml_text import MAX_DEPTH
 
 COMMAND_LINE = "command line"

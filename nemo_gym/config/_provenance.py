@@ -20,7 +20,8 @@ from nemo_gym.config.nodes import (
     value_at,
 )
 from nemo_gym.config.problems import Location, Problems
-from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_hidden_kind, secret_values
+from nemo_gym.config.secret_forms import HIDDEN
+from nemo_gym.config.secrets import hide_secrets, is_hidden_kind, secret_values
 
 DEFAULT = Location("default")
 

@@ -7,20 +7,22 @@ The rule: a value is a secret
   `api_key_value`), and `key` continues the key above it (`access: {key: ...}`);
 - by its place in a URL (`https://user:password@host`, `?api_key=...`, `?sig=...`, the path of a webhook) or in a
   connection string (`AccountKey=...;`, `host=... password=...`);
-- by its own form, as services mark their keys (`sk-...`, `ghp_...`, `hf_...`, a JSON web token, a private key in PEM
-  form);
-- as a copy of such a value.
+- by its own form, as services mark their keys (`secret_forms`);
+- in a text, by the secret name before it (`export KAGGLE_KEY=...`, `"api_key": ...`, `Bearer ...`), if it looks like a
+  generated key; in a text that is JSON, by all of these rules;
+- as a copy of such a value, also in a key.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nemo_gym.config.secret_forms import HIDDEN, Scrubber, is_generated, keys_in
+from nemo_gym.json_objects import parse_json
 from nemo_gym.names import SERVER_KINDS
-
-HIDDEN = "****"
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_NOUN = re.compile(
@@ -66,14 +68,21 @@ _CONNECTION = re.compile(rf"{_PAIR}(?:;\s*(?:{_PAIR})?)*|\w+=\S+(?:[ \t]+\w+=\S+
 _PAIR_OF_SEMICOLONS = re.compile(rf"(?:^|;)\s*(?P<name>{_NAME_IN_PAIR})=(?P<value>[^;\n]+)")
 _PAIR_OF_SPACES = re.compile(r"(?:^|\s)(?P<name>\w+)=(?P<value>\S+)")
 _SHORTEST_IN_PAIR = 4
-_MARKED = re.compile(
-    r"\b(?:sk-[\w-]{20,}|gh[opsur]_\w{30,}|github_pat_\w{30,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,}|xox[abeprs]-[\w-]{10,}"
-    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{35}|nvapi-[\w-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,})"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
-    re.DOTALL,
+_NAMED_IN_TEXT = re.compile(
+    r"""(?P<name>(?<![\w.-])[A-Za-z][\w.-]{1,60})[\\"'`]{0,16}(?:[ \t]{0,4}[:=][ \t]{0,4}|[ \t]+(?:is|was)[ \t]+)"""
+    r"""(?:[\\"'`]{0,16}(?:Bearer|Basic|Token|token)[ \t]+)?[\\"'`]{0,16}(?P<value>[\w+/=.~-]{12,}+)(?![(\[])"""
 )
-_MARKS = re.compile(r"sk-|gh[opsur]_|github_pat_|glpat-|hf_|xox|AKIA|AIza|nvapi-|eyJ|PRIVATE KEY")
-"""The parts of which a marked secret contains one; most texts contain none."""
+"""A name and its value in code, in a shell's lines, and in JSON within texts, however often it is escaped."""
+_AFTER_BEARER = re.compile(r"\b[Bb]earer[ \t]+(?P<value>[\w+/=.~-]{16,})")
+_BEFORE_PLAIN_KEY = re.compile(
+    r"answer|artifact|block|cache|column|commit|config|content|dedup|dict|digest|field|file|foreign|group|hash|idempotency"
+    r"|index|input|item|join|lookup|map|merge|metric|name|natural|object|output|partition|primary|problem|prompt|public|record"
+    r"|request|result|reward|rollout|row|run|sample|score|sort|table|task|trace|unique"
+)
+"""Words before `key` that make it the name of something else."""
+_SHORTEST_OF_VARIABLE = 8
+_MOST_NESTED = 8
+"""Levels of JSON in texts in JSON."""
 
 _SERVER_KEYS = frozenset({*SERVER_KINDS, "entrypoint"})
 
@@ -102,27 +111,40 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRET_NOUN.fullmatch(last)) and not is_text
 
 
+def _may_name_secret(name: str) -> bool:
+    """Return whether a generated value under this name is a secret: every key (`KAGGLE_KEY`) that is not of data."""
+    words = [word.lower() for word in _WORDS.findall(name.rstrip("0123456789"))]
+    is_key = len(words) > 1 and words[-1] in ("key", "keys", "pass", "pat")
+    return is_key and not _BEFORE_PLAIN_KEY.fullmatch(words[-2])
+
+
+def _is_of_variable(name: str, value: str) -> bool:
+    """Return whether this may be a key in a variable of the environment, which need not look generated."""
+    return name.isupper() and len(value) >= _SHORTEST_OF_VARIABLE and not any(map(str.isspace, value))
+
+
 def is_hidden_kind(value: object) -> bool:
     """Return whether a value of a secret key must be hidden: it is not empty, missing or Boolean."""
     return not isinstance(value, bool) and value is not None and value not in ("", "???")
 
 
 def hide_secrets(data: Any, known: Iterable[str] = ()) -> Any:
-    """Return a copy of `data` (dicts, lists, scalars) with every secret replaced by `****`.
+    """Return a copy of `data` (dicts, lists, scalars) with every secret replaced by `****`, in keys too.
 
     `known` are further secrets that are hidden wherever they occur.
     """
     found = {secret for secret in (*known, *_secrets_in(data)) if len(secret) >= SHORTEST_SCRUBBED}
-    return _hidden(data, False, sorted(found, key=len, reverse=True))
+    return _hidden(data, False, Scrubber(found))
 
 
 def hide_in_text(text: str, secrets: Iterable[str] = ()) -> str:
     """Return `text` with `secrets`, and the credentials of its URLs, hidden."""
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-    for secret in sorted(_secrets_in_text(text), key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
-    return text
+    return _hide_own(Scrubber(secrets).hide(text))
+
+
+def _hide_own(text: str) -> str:
+    own = set(_secrets_in_text(text))
+    return Scrubber(own).hide(text) if own else text
 
 
 def secret_values(config: Any) -> set[str]:
@@ -157,9 +179,15 @@ def _names_secret(key: object, owner: Mapping[Any, Any], above: str) -> bool:
     A server block is not, even if the server is called `fortune_cookie`, nor is a token beside its log-probability.
     """
     name = f"{above}_{key}" if key in ("key", "keys", "Key", "KEY") else str(key)
-    if not is_secret_name(name) or (key == "token" and "logprob" in owner):
-        return False
     value = owner[key]
+    if not is_secret_name(name):
+        return (
+            isinstance(value, str)
+            and _may_name_secret(name)
+            and (is_generated(value) or _is_of_variable(name, value))
+        )
+    if key == "token" and "logprob" in owner:
+        return False
     return not (isinstance(value, Mapping) and not _SERVER_KEYS.isdisjoint(value))
 
 
@@ -168,15 +196,28 @@ def _is_numeric(data: Sequence[Any]) -> bool:
     return {int, float}.issuperset(map(type, data))
 
 
-def _secrets_in(data: Any) -> Iterator[str]:
+def _secrets_in(data: Any, nested: int = 0) -> Iterator[str]:
     for leaf in leaves_of(data):
         if leaf.is_secret:
             yield str(leaf.value)
         elif isinstance(leaf.value, str):
-            yield from _secrets_in_text(leaf.value)
+            yield from _secrets_in_text(leaf.value, nested)
+    for key in _keys_in(data):
+        yield from keys_in(key)
 
 
-def _secrets_in_text(text: str) -> Iterator[str]:
+def _keys_in(data: Any) -> Iterator[str]:
+    """Yield the texts that are keys in `data`."""
+    if isinstance(data, Mapping):
+        yield from (key for key in data if isinstance(key, str))
+    if isinstance(data, list | tuple) and _is_numeric(data):
+        return
+    if isinstance(data, Mapping | list | tuple):
+        for below in data.values() if isinstance(data, Mapping) else data:
+            yield from _keys_in(below)
+
+
+def _secrets_in_text(text: str, nested: int = 0) -> Iterator[str]:
     if "://" in text or "sig=" in text:
         yield from _secrets_of_urls(text)
     if "=" in text and _CONNECTION.fullmatch(text.strip()):
@@ -184,8 +225,25 @@ def _secrets_in_text(text: str) -> Iterator[str]:
         for match in pairs.finditer(text):
             if is_secret_name(match["name"]) and len(match["value"]) >= _SHORTEST_IN_PAIR:
                 yield match["value"]
-    if _MARKS.search(text):
-        yield from (match[0] for match in _MARKED.finditer(text))
+    yield from keys_in(text)
+    for match in _NAMED_IN_TEXT.finditer(text):
+        name, value = match["name"], match["value"]
+        if is_generated(value) and (is_secret_name(name) or _may_name_secret(name)):
+            yield value
+    yield from (match["value"] for match in _AFTER_BEARER.finditer(text) if is_generated(match["value"]))
+    if nested < _MOST_NESTED and text.lstrip()[:1] in ("{", "[", '"'):
+        yield from _secrets_in_json(text, nested + 1)
+
+
+def _secrets_in_json(text: str, nested: int) -> Iterator[str]:
+    """Yield the secrets of a text that is JSON, as they stand in it. Those of other texts are none."""
+    try:
+        data = parse_json(text)
+    except ValueError:
+        return
+    for secret in {each for each in _secrets_in(data, nested) if len(each) >= SHORTEST_SCRUBBED}:
+        yield secret
+        yield from {json.dumps(secret, ensure_ascii=escaped)[1:-1] for escaped in (False, True)} - {secret}
 
 
 def _secrets_of_urls(text: str) -> Iterator[str]:
@@ -203,16 +261,20 @@ def _secrets_of_urls(text: str) -> Iterator[str]:
     yield from (match["path"] for match in _WEBHOOK.finditer(text))
 
 
-def _hidden(data: Any, under_secret: bool, secrets: list[str], above: str = "") -> Any:
+def _hidden(data: Any, under_secret: bool, scrubber: Scrubber, above: str = "") -> Any:
     if isinstance(data, Mapping):
-        return {
-            key: _hidden(value, under_secret or _names_secret(key, data, above), secrets, str(key))
-            for key, value in data.items()
-        }
+        hidden: dict[Any, Any] = {}
+        for key, value in data.items():
+            is_secret = under_secret or _names_secret(key, data, above)
+            shown = scrubber.hide(key) if isinstance(key, str) else key
+            if shown != key and shown in hidden:
+                shown = f"{shown} {len(hidden) + 1}"
+            hidden[shown] = _hidden(value, is_secret, scrubber, str(key))
+        return hidden
     if isinstance(data, list | tuple):
         if not under_secret and _is_numeric(data):
             return list(data)
-        return [_hidden(item, under_secret, secrets, above) for item in data]
+        return [_hidden(item, under_secret, scrubber, above) for item in data]
     if under_secret and is_hidden_kind(data):
         return HIDDEN
-    return hide_in_text(data, secrets) if isinstance(data, str) else data
+    return _hide_own(scrubber.hide(data)) if isinstance(data, str) else data

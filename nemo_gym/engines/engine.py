@@ -25,6 +25,7 @@ import orjson
 from nemo_gym import clock
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.secrets import hide_in_text, secret_values
+from nemo_gym.engines.description import EngineFacts, describe_engines
 from nemo_gym.failures import Boundary, ConfigError, DeadlineError, EngineError, TransportError, error_of
 from nemo_gym.responses import EngineRefusal, Overflow, engine_failure, parse_answer
 from nemo_gym.transport import Call, Caller, Deadline, Directory, Reply, RetryBudget, Transport
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 
 PREFLIGHT_S = 4.0
 """Less than the time that a collector waits for a model server's preflight."""
+_VERSION_S = 0.5
+"""Seconds for an engine's version, which most engines tell at once or not at all."""
 ENGINE_RETRY = RetryBudget(attempts=8, seconds=60.0, first_wait_s=0.25, longest_wait_s=10.0)
 PREFLIGHT_RETRY = RetryBudget(attempts=2, seconds=1.0, is_logged=False)
 
@@ -190,6 +193,27 @@ class UpstreamEngine:
                 _check_listed(url, model, [str(entry.get("id")) for entry in listing])
             listed += listing
         return listed
+
+    async def describe(self, listed: Iterable[Mapping[str, Any]], model: str | None) -> EngineFacts:
+        """Return the facts by which another engine at the same URL is told apart. `listed`: as `preflight` returns it.
+
+        An engine that does not tell its version has none.
+        """
+        versions = await asyncio.gather(*(self._read_version(root_of(url)) for url in self.urls))
+        return describe_engines(listed, versions, model, self._secrets)
+
+    async def _read_version(self, root: str) -> bytes | None:
+        """Return the answer of `/version`, which is asked for without a key; None without one.
+
+        An engine without it is not down, so no circuit breaker learns of it.
+        """
+        transport = self._transport or process_transport()
+        try:
+            async with asyncio.timeout(_VERSION_S):
+                reply = await transport.send(root, Call("GET", "/version", repeatable=True))
+        except (TransportError, DeadlineError, TimeoutError):
+            return None
+        return reply.body if reply.ok else None
 
     # --- One request --------------------------------------------------------------------------------------------
 

@@ -93,7 +93,10 @@ class EngineModel(SimpleResponsesAPIModel):
         raise InputError("this model server has no tokenizer", code="not_supported", status=501)
 
     async def preflight(self) -> dict[str, Any]:
-        """Raise for problems that make every call fail: an unreachable engine, a refused key, an unknown model."""
+        """Raise for problems that make every call fail: an unreachable engine, a refused key, an unknown model.
+
+        The facts of the answer's `engine` are part of the identity of runs (`nemo_gym.engines.description`).
+        """
         return {"ok": True}
 
     async def responses(self, body: ResponseCreateParams = Body()) -> Response:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +18,7 @@ from fastapi import Request
 
 from nemo_gym import clock
 from nemo_gym.failures import (
+    DeadlineError,
     Failure,
     GymError,
     InputError,
@@ -171,8 +173,9 @@ class _Session:
 
     async def __aenter__(self) -> None:
         try:
-            seed = await self._client.post(self._resources, "/seed_session", data=self._bodies.opening)
-            require_ok(seed, self._resources, "open the session")
+            with NamedStep("/seed_session"):
+                seed = await self._client.post(self._resources, "/seed_session", data=self._bodies.opening)
+            require_ok(seed, self._resources, "open the session (/seed_session)")
             self._episode.seed = seed
         except BaseException as error:
             is_undelivered = isinstance(error, TransportError) and error.failure.code in UNDELIVERED_CODES
@@ -182,6 +185,17 @@ class _Session:
 
     async def __aexit__(self, *_: object) -> None:
         await close_quietly(self._client, self._resources, "/close_session", self._bodies.closing)
+
+
+class NamedStep(AbstractContextManager[None]):
+    """Adds the route of a step to the failure of a call that got no answer, whose message names only the server."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, TransportError | DeadlineError):
+            error.failure = replace(error.failure, message=f"{error.failure.message} (at {self._path})")
 
 
 async def _act(agent: EpisodeAgent, episode: Episode) -> Act:
@@ -257,8 +271,9 @@ async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, 
     started = clock.monotonic()
     resources = agent.resources_server_name
     body = orjson.dumps({**episode.row, RESPONSE_KEY: act.response})
-    reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
-    require_ok(reply, resources, "verify the attempt")
+    with NamedStep("/verify"):
+        reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
+    require_ok(reply, resources, "verify the attempt (/verify)")
     episode.timing["verify"] = clock.monotonic() - started
     try:
         verified = parse_json(reply.body)

@@ -31,6 +31,8 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 FINISHED = frozenset({Outcome.COMPLETED})
 """The outcomes for supervised examples: a truncated answer is not one."""
+SOLVED = 1.0
+"""The lowest reward of supervised examples: a trainer would imitate a wrong answer."""
 
 
 class Format(ABC, Generic[OptionsT]):
@@ -48,6 +50,8 @@ class Format(ABC, Generic[OptionsT]):
     """The endings of files that the target reads."""
     outcomes: frozenset[Outcome] = SCORED_OUTCOMES
     """The outcomes that are exported by default."""
+    min_reward: float | None = None
+    """The lowest reward that is exported by default; None for any."""
     merges_equal_rows: bool = False
     """Write duplicate rows once by default. Formats whose rows name their rollout have none."""
 

@@ -7,7 +7,6 @@ second yields a group when its last row was read, so only incomplete groups are 
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,18 +16,19 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import orjson
-
 from nemo_gym.export._shared_tasks import SharedTasks
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.metrics.estimators import sample_standard_deviation
-from nemo_gym.rollouts.output.finished import RowsOnce
+from nemo_gym.rollouts.lookback.account import RunAccount
+from nemo_gym.rollouts.output.files import RunFiles, ending_of
+from nemo_gym.rollouts.output.finished import RowsOnce, is_torn
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.calls import calls_of
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.identity import identity_at, read_repeat, read_task_index
+from nemo_gym.rows.identity import RolloutId, identity_at, read_repeat, read_task_index
+from nemo_gym.rows.numbering import RowIdentities, prompt_fingerprint
 from nemo_gym.rows.parts import read_agent, read_params, read_usage
 from nemo_gym.rows.verdict import is_failed, is_masked, read_outcome, read_reward
 from nemo_gym.tokens.records import CallRecord, PolicyVersion
@@ -130,13 +130,6 @@ class Group:
         return sample_standard_deviation([member.reward for member in self.members]) or 0.0
 
 
-def prompt_fingerprint(row: AnyRow) -> bytes:
-    """A 16-byte digest of the prompt: instructions, input and tools."""
-    params = read_params(row)
-    prompt = [params.get("instructions"), params.get("input"), params.get("tools") or None]
-    return hashlib.blake2b(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
-
-
 class RolloutFiles:
     """The input of an export."""
 
@@ -148,6 +141,8 @@ class RolloutFiles:
                 "a file is named twice in +input", code="duplicate_input", remedy="Name each file once."
             )
         self._shared: SharedTasks | None = None
+        self.accounts: list[RunAccount] = []
+        """The accounts of the runs that the files belong to, complete after `groups`."""
 
     def join(self) -> None:
         """Make one group of a task that several files have. Raises `ConfigError` for a file without task rows."""
@@ -156,7 +151,7 @@ class RolloutFiles:
     @cached_property
     def _rows(self) -> Counter[str]:
         """The number of rows of each task."""
-        return Counter(task for _, _, task in self._lines() if task is not None)
+        return Counter(task for _, _, task, _ in self._lines() if task is not None)
 
     @property
     def largest_group(self) -> int:
@@ -169,50 +164,50 @@ class RolloutFiles:
         Raises `ConfigError` for a file that is damaged or has two scored rows of a rollout.
         """
         missing = self._rows.copy()
+        accounts = {path: RunAccount.open(RunFiles.of(path)) for path in self.paths if ending_of(path)}
+        self.accounts = [*accounts.values()]
         opened: dict[str, list[ScoredRollout]] = {}
         once = RowsOnce()
-        for path, line, task in self._lines():
+        for path, line, task, identity in self._lines():
             report.read += 1
             name = f"{path}:{line.number}"
-            if task is None:
+            if task is None or identity is None:
                 report.leave_out(name, LeftOut.UNREADABLE)
                 continue
-            rollout = _scored(_parsed(line, path), name, task, report)
+            row = _parsed(line, path)
+            if path in accounts:
+                accounts[path].add(row)
+            rollout = _scored(row, name, task, report)
             if rollout is not None:
-                once.add(rollout.row, path, line.number)
+                once.add(identity, path, line.number)
                 opened.setdefault(task, []).append(rollout)
             missing[task] -= 1
             if not missing[task] and task in opened:
                 yield _group_of(task, opened.pop(task))
 
-    def _lines(self) -> Iterator[tuple[Path, Line, str | None]]:
-        """Yield every line with its task; None for a truncated last line."""
+    def _lines(self) -> Iterator[tuple[Path, Line, str | None, RolloutId | None]]:
+        """Yield every line with its task and its identity; None for an incomplete last line."""
         for number, path in enumerate(self.paths):
             prefix = f"{number}:" if len(self.paths) > 1 else ""
+            identities = RowIdentities()
             for line in read_lines(path):
-                task = _task_of(line, path)
-                if task is not None:
-                    task = self._shared.key(path, task, line.number) if self._shared else prefix + task
-                yield path, line, task
+                if is_torn(line.content):
+                    yield path, line, None, None
+                    continue
+                identity = _identify(line, path, identities)
+                task = str(identity.task)
+                task = self._shared.key(path, task, line.number) if self._shared else prefix + task
+                yield path, line, task, identity
 
 
-def _is_whole(line: Line) -> bool:
-    return line.content.endswith(b"\n")
-
-
-def _task_of(line: Line, path: Path) -> str | None:
-    """Return the task of a row: its index, or a digest of its prompt if it has none."""
-    identity = identity_at(line.content, f"{path}:{line.number}")
-    if identity is not None and _is_whole(line):
-        return str(identity.task)
-    try:
-        row = _parsed(line, path)
-    except ConfigError:
-        if not _is_whole(line):
-            return None
-        raise
-    number = read_task_index(row)
-    return str(number) if number is not None else prompt_fingerprint(row).hex()
+def _identify(line: Line, path: Path, identities: RowIdentities) -> RolloutId:
+    place = f"{path}:{line.number}"
+    identity = identity_at(line.content, place)
+    return (
+        identities.identify(_parsed(line, path), place)
+        if identity is None
+        else identities.note(identity, place)
+    )
 
 
 def _parsed(line: Line, path: Path) -> AnyRow:

@@ -19,12 +19,15 @@ class Selection:
 
     settings: ExportSettings
     outcomes: Collection[Outcome]
+    min_reward: float | None = None
+    """The lowest reward of the format, for settings without a bound."""
 
     def select(self, group: Group, report: Report) -> None:
         """Leave out the group's selected rollouts that a filter rejects."""
-        group.selected = [rollout for rollout, _ in report.suitable(group.selected, self._check)]
+        wanted = report.suitable(group.selected, lambda rollout: self._check(rollout, report))
+        group.selected = [rollout for rollout, _ in wanted]
 
-    def _check(self, rollout: ScoredRollout) -> None:
+    def _check(self, rollout: ScoredRollout, report: Report) -> None:
         if rollout.outcome not in self.outcomes:
             raise Unsuitable(LeftOut.OUTCOME)
         wanted = self.settings
@@ -32,8 +35,9 @@ class Selection:
             raise Unsuitable(LeftOut.TAMPERABLE)
         if wanted.environments and not any(fnmatchcase(rollout.environment, e) for e in wanted.environments):
             raise Unsuitable(LeftOut.ENVIRONMENT)
-        if not _within(rollout.reward, wanted.min_reward, wanted.max_reward):
-            raise Unsuitable(LeftOut.REWARD)
+        if (reason := self._reject_reward(rollout.reward)) is not None:
+            report.rewards[rollout.reward] += 1
+            raise Unsuitable(reason)
         if wanted.min_output_tokens is None and wanted.max_output_tokens is None:
             return
         length = rollout.output_tokens
@@ -41,6 +45,12 @@ class Selection:
             raise Unsuitable(LeftOut.UNKNOWN_LENGTH)
         if not _within(length, wanted.min_output_tokens, wanted.max_output_tokens):
             raise Unsuitable(LeftOut.LENGTH)
+
+    def _reject_reward(self, reward: float) -> LeftOut | None:
+        low, high = self.settings.min_reward, self.settings.max_reward
+        if low is None and high is None:
+            return None if _within(reward, self.min_reward, None) else LeftOut.LOW_REWARD
+        return None if _within(reward, low, high) else LeftOut.REWARD
 
 
 def _within(value: float, low: float | None, high: float | None) -> bool:

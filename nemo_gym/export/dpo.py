@@ -1,7 +1,8 @@
 """DPO: pairs of a better and a worse answer to the same prompt.
 
 TRL's `DPOTrainer` reads the rows: `prompt`, `chosen` and `rejected` as messages, tool turns included, and `tools` as
-JSON text. Failed attempts are in no pair: a failure is not a worse answer. A truncated answer may be rejected, and
+JSON text. Failed attempts are in no pair: a failure is not a worse answer. Equal answers are in no pair, whatever their
+rewards. A truncated answer may be rejected, and
 chosen only with `choose_truncated`. With several inputs, such as runs of two models, `across_runs` also pairs answers
 of different runs to the same task.
 """
@@ -62,6 +63,11 @@ class Pair(NamedTuple):
     rejected: PairCandidate
 
     @property
+    def is_of_equals(self) -> bool:
+        """Return whether both answers are the same text, so that there is nothing to prefer."""
+        return self.chosen.chat.completion == self.rejected.chat.completion
+
+    @property
     def length_difference(self) -> int:
         return abs(self.chosen.length - self.rejected.length)
 
@@ -83,9 +89,12 @@ class Dpo(TextFormat[DpoOptions]):
 
     def rows(self, group: Group) -> Iterator[ExportRecord]:
         answers = self._with_first_prompt([PairCandidate(*each) for each in self.chats(group)])
-        possible = [Pair(a, b) for a in answers for b in answers if self._fits(a, b)]
+        fitting = [Pair(a, b) for a in answers for b in answers if self._fits(a, b)]
+        possible = [pair for pair in fitting if not pair.is_of_equals]
+        self.report.equal_pairs += len(fitting) - len(possible)
         chosen_pairs = self._choose(possible)
-        self._report(answers, possible, chosen_pairs, self._unpaired(group))
+        equal = _names_in(fitting) - _names_in(possible)
+        self._report(answers, possible, chosen_pairs, equal, self._unpaired(group))
         for chosen, rejected in chosen_pairs:
             yield {
                 "prompt": chosen.chat.prompt,
@@ -127,7 +136,12 @@ class Dpo(TextFormat[DpoOptions]):
         return difference >= margin or math.isclose(difference, margin, rel_tol=_ROUNDING)
 
     def _report(
-        self, answers: list[PairCandidate], possible: list[Pair], pairs: list[Pair], unpaired: LeftOut
+        self,
+        answers: list[PairCandidate],
+        possible: list[Pair],
+        pairs: list[Pair],
+        equal: set[str],
+        unpaired: LeftOut,
     ) -> None:
         paired, fitting = _names_in(pairs), _names_in(possible)
         for answer in answers:
@@ -136,6 +150,8 @@ class Dpo(TextFormat[DpoOptions]):
                 self.report.export(chat.losses)
             elif rollout.name in fitting:
                 self.report.leave_out(rollout, LeftOut.OTHER_PAIR)
+            elif rollout.name in equal:
+                self.report.leave_out(rollout, LeftOut.EQUAL_ANSWERS)
             elif self.options.margin and any(
                 _is_better(*pair) for other in answers for pair in ((answer, other), (other, answer))
             ):

@@ -33,7 +33,7 @@ def export(settings: ExportSettings) -> Report:
     target = chosen(_options_of(chosen, settings, files), report)
     if target.joins_inputs:
         files.join()
-    selection = Selection(settings, settings.outcomes or target.outcomes)
+    selection = Selection(settings, settings.outcomes or target.outcomes, target.min_reward)
     splits = Splits(settings.splits, settings.split_by) if settings.splits else None
     _check_output(settings, target)
     merges, digests = _merges(settings, target), set[bytes]()
@@ -53,6 +53,7 @@ def export(settings: ExportSettings) -> Report:
                     digests.add(digest)
                 file.write(line + b"\n")
                 report.rows[str(path)] += 1
+    report.runs = [account.to_json() for account in files.accounts]
     return report
 
 

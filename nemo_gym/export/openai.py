@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from nemo_gym.export._conversation import ChatTranscript, Message, TextOptions, conversation_of
-from nemo_gym.export._formats import FINISHED, ExportRecord, Format, Options
+from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord, Format, Options
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 
@@ -24,6 +24,7 @@ class OpenAi(Format[Options]):
     name = "openai"
     endings = (".jsonl",)
     outcomes = FINISHED
+    min_reward = SOLVED
     merges_equal_rows = True
     summary = "chat examples for OpenAI's fine-tuning"
     losses = (Loss.REASONING, Loss.TRAILING_OUTPUTS)

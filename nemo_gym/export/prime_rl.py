@@ -23,7 +23,7 @@ from nemo_gym.export._conversation import (
     TextOptions,
     conversation_of,
 )
-from nemo_gym.export._formats import FINISHED, ExportRecord
+from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
@@ -58,7 +58,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
     def __init__(self, options: PrimeRlOptions, report: Report) -> None:
         super().__init__(options, report)
         if options.form == "sft":
-            self.outcomes, self.merges_equal_rows = FINISHED, True
+            self.outcomes, self.min_reward, self.merges_equal_rows = FINISHED, SOLVED, True
         else:
             self.endings = (".jsonl",)
 

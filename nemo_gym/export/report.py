@@ -43,6 +43,10 @@ class LeftOut(_Explained):
     OUTCOME = "outcome", "the outcome is not among +outcomes"
     ENVIRONMENT = "environment", "the agent is not among +environments"
     REWARD = "reward", "the reward is outside +min_reward and +max_reward"
+    LOW_REWARD = (
+        "low_reward",
+        "a supervised example has a reward of at least 1, unless +min_reward or +max_reward is set",
+    )
     LENGTH = "length", "the length is outside +min_output_tokens and +max_output_tokens"
     UNKNOWN_LENGTH = "unknown_length", "the row has no number of output tokens to filter by"
     NO_TOKENS = (
@@ -73,6 +77,11 @@ class LeftOut(_Explained):
         "one_run",
         "no other input has a scored rollout of its task, with an equal task row, and none of its own run makes a "
         "pair: attempt each task several times",
+    )
+    EQUAL_ANSWERS = (
+        "equal_answers",
+        "its answer equals those of all rollouts of its task with which it could make a pair: a trainer would learn to "
+        "prefer a text to itself",
     )
     OTHER_PAIR = (
         "other_pair",
@@ -137,6 +146,8 @@ class NamedRollout(Protocol):
     def name(self) -> str: ...
 
 
+_MOST_REWARDS = 5
+"""The most frequent rewards of left out rollouts, which are printed one by one."""
 _Rollout = TypeVar("_Rollout", bound=NamedRollout)
 _Made = TypeVar("_Made")
 
@@ -156,8 +167,14 @@ class Report:
     left_out: Counter[LeftOut] = field(default_factory=Counter)
     examples: dict[LeftOut, str] = field(default_factory=dict)
     """The first rollout left out for each reason, with the detail."""
+    rewards: Counter[float] = field(default_factory=Counter)
+    """The rewards of the rollouts that were left out because of their reward."""
+    equal_pairs: int = 0
+    """Pairs of equal answers, which are not written."""
     losses: Counter[Loss] = field(default_factory=Counter)
     """Rollouts exported with a loss."""
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    """The accounts of the runs of the input, as `RunAccount.to_json`."""
 
     def leave_out(self, rollout: NamedRollout | str, reason: LeftOut, detail: str = "") -> None:
         """Count a rollout that is in no row."""
@@ -193,10 +210,15 @@ class Report:
                 reason.value: {"rollouts": count, "why": reason.explanation, "example": self.examples[reason]}
                 for reason, count in self.left_out.most_common()
             },
+            "left_out_rewards": [
+                {"reward": reward, "rollouts": count} for reward, count in sorted(self.rewards.items())
+            ],
+            "equal_pairs": self.equal_pairs,
             "losses": {
                 loss.value: {"rollouts": count, "what": loss.explanation}
                 for loss, count in self.losses.most_common()
             },
+            "runs": self.runs,
         }
 
     def lines(self) -> Iterator[str]:
@@ -206,11 +228,22 @@ class Report:
             yield f"{count:>9,}  rows in {path}"
         if self.duplicates:
             yield f"{self.duplicates:>9,}  duplicate rows were not written"
+        if self.equal_pairs:
+            yield f"{self.equal_pairs:>9,}  pairs of equal answers were not written"
         if self.left_out:
             yield f"{self.left_out.total():,} left out:"
         for reason, count in self.left_out.most_common():
             yield f"{count:>9,}  {reason}: {reason.explanation} (first: {self.examples[reason]})"
+        if self.rewards:
+            yield f"rewards left out: {self._list_rewards()}"
         if self.losses:
             yield "exported with a loss:"
         for loss, count in self.losses.most_common():
             yield f"{count:>9,}  {loss}: {loss.explanation}"
+        yield from (f"note: {note}" for run in self.runs for note in run["notes"])
+
+    def _list_rewards(self) -> str:
+        shown = self.rewards.most_common(_MOST_REWARDS)
+        texts = [f"{reward:.4g} ({count:,} rollouts)" for reward, count in sorted(shown)]
+        others = self.rewards.total() - sum(count for _, count in shown)
+        return ", ".join([*texts, *([f"others ({others:,} rollouts)"] if others else [])])

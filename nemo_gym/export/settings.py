@@ -33,7 +33,11 @@ class ExportSettings(BaseModel, extra="forbid", populate_by_name=True, frozen=Tr
     environments: list[str] = Field(
         default_factory=list, description="Agents whose rollouts to export; * and ? are wildcards."
     )
-    min_reward: float | None = Field(None, description="The lowest reward to export.")
+    min_reward: float | None = Field(
+        None,
+        description="The lowest reward to export; by default 1 for supervised formats without `max_reward`, any for "
+        "the others.",
+    )
     max_reward: float | None = Field(None, description="The highest reward to export.")
     min_output_tokens: int | None = Field(
         None, ge=0, description="The lowest number of tokens that the policy generated."

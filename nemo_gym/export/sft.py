@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, TextFormat, TextOptions
-from nemo_gym.export._formats import FINISHED, ExportRecord
+from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord
 from nemo_gym.export._rollouts import Group
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.tokens.segments import Segment
@@ -35,6 +35,7 @@ class Sft(TextFormat[SftOptions]):
     summary = "finished answers as messages with tools, or as ids with labels (TRL's SFTTrainer)"
     options_type = SftOptions
     outcomes = FINISHED
+    min_reward = SOLVED
     merges_equal_rows = True
     losses = (*LOSSES_OF_TEXT, *LOSSES_OF_TOKENS)
     example = "ng_export +format=sft +input=rollouts.jsonl +output=data/sft.jsonl +min_reward=1"

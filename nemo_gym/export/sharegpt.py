@@ -19,7 +19,7 @@ from nemo_gym.export._conversation import (
     TextOptions,
     conversation_of,
 )
-from nemo_gym.export._formats import FINISHED, ExportRecord, Format
+from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord, Format
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.json_objects import dump_json, parse_json
@@ -32,6 +32,7 @@ class ShareGpt(Format[TextOptions]):
     summary = "conversations of human, gpt, function_call and observation (LLaMA-Factory and others)"
     options_type = TextOptions
     outcomes = FINISHED
+    min_reward = SOLVED
     merges_equal_rows = True
     losses = (*LOSSES_OF_TEXT, Loss.TEXT_BESIDE_CALLS, Loss.JOINED_OUTPUTS)
     example = "ng_export +format=sharegpt +input=rollouts.jsonl +output=data/sharegpt.jsonl +min_reward=1"

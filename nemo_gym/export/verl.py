@@ -23,7 +23,7 @@ from nemo_gym.export._conversation import (
     TextOptions,
     conversation_of,
 )
-from nemo_gym.export._formats import FINISHED, ExportRecord
+from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 
@@ -51,7 +51,7 @@ class Verl(TextFormat[VerlOptions]):
     def __init__(self, options: VerlOptions, report: Report) -> None:
         super().__init__(options, report)
         if options.form == "sft":
-            self.outcomes, self.merges_equal_rows = FINISHED, True
+            self.outcomes, self.min_reward, self.merges_equal_rows = FINISHED, SOLVED, True
 
     def rows(self, group: Group) -> Iterator[ExportRecord]:
         return (self._task_row if self.options.form == "rl" else self._answer_rows)(group)

@@ -1,6 +1,6 @@
 """The program that runs a confined program where no process namespace ends it.
 
-    python _supervisor.py CONTROL_FD USER CGROUP FOLDERS FILTER COMMAND...
+    python _supervisor.py CONTROL_FD USER CGROUPS FOLDERS FILTER COMMAND...
 
 The gym holds the other end of CONTROL_FD. When the command exits, or the gym closes its end or dies, the supervisor
 kills every process that the command has started, waits for their end, and exits with the command's status
@@ -8,8 +8,8 @@ kills every process that the command has started, waits for their end, and exits
 ended. If they fork faster than they are killed, all processes of USER are killed at once, where there is one (`-` is
 none).
 
-CGROUP is the `cgroup.procs` file that the command enters, FOLDERS its private folders (`OwnFolders` as JSON), and
-FILTER a seccomp filter in hexadecimal; `-` is none.
+CGROUPS are the `cgroup.procs` files that the command enters, as a list in JSON, FOLDERS its private folders
+(`OwnFolders` as JSON), and FILTER a seccomp filter in hexadecimal; `-` is none.
 The interpreter runs this file by its path, so it imports the standard library only.
 """
 
@@ -63,7 +63,7 @@ class OwnFolders(TypedDict):
 def main(
     control: int,
     user: int | None,
-    cgroup: str | None,
+    cgroups: list[str],
     folders: OwnFolders | None,
     call_filter: bytes,
     command: list[str],
@@ -78,7 +78,7 @@ def main(
     signal.signal(signal.SIGCHLD, lambda *_: None)
     child = os.fork()
     if child == 0:
-        become(libc, cgroup, folders, call_filter, command)
+        become(libc, cgroups, folders, call_filter, command)
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):  # the streams belong to the command alone
         os.dup2(nothing, stream)
@@ -96,14 +96,14 @@ def set_option(libc: ctypes.CDLL, option: int, *values: object) -> None:
 
 
 def become(
-    libc: ctypes.CDLL, cgroup: str | None, folders: OwnFolders | None, call_filter: bytes, command: list[str]
+    libc: ctypes.CDLL, cgroups: list[str], folders: OwnFolders | None, call_filter: bytes, command: list[str]
 ) -> None:
-    """Enter the cgroup and the folders, install the filter and execute the command. Does not return."""
+    """Enter the cgroups and the folders, install the filter and execute the command. Does not return."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        if cgroup is not None:
-            with open(cgroup, "wb", buffering=0) as processes:
+        for group in cgroups:
+            with open(group, "wb", buffering=0) as processes:
                 processes.write(b"0")
         if folders is not None:
             enter_own_folders(libc, folders)
@@ -137,8 +137,6 @@ def enter_own_folders(libc: ctypes.CDLL, folders: OwnFolders) -> None:
         if folder != "/":
             mount(libc, folder, folder, BIND | RECURSIVE)
         set_read_only(libc, folder, is_read_only=True)
-    if "/" in folders["read_only"]:
-        set_read_only(libc, "/proc", is_read_only=False)
     for folder in folders["empty"]:
         mount(libc, "tmpfs", folder, NO_SET_USER | NO_DEVICES, "tmpfs", folders["options"])
     for path, descriptor in kept.items():
@@ -271,12 +269,12 @@ def descendants(pid: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    control_fd, user_id, procs_file, own_folders, hex_filter, *rest = sys.argv[1:]
+    control_fd, user_id, groups, own_folders, hex_filter, *rest = sys.argv[1:]
     sys.exit(
         main(
             int(control_fd),
             None if user_id == NONE else int(user_id),
-            None if procs_file == NONE else procs_file,
+            json.loads(groups),
             None if own_folders == NONE else json.loads(own_folders),
             bytes.fromhex(hex_filter) if hex_filter != NONE else b"",
             rest,

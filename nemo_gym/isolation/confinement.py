@@ -119,13 +119,8 @@ class Launch:
     borrowed: tuple[int, ...] = ()
     """Descriptors that the command inherits and the gym keeps."""
 
-    @property
-    def has_files_to_count(self) -> bool:
-        """True if it can write to this machine's disk, where nothing else bounds the number of files."""
-        return self.workspace is not None or not self.has_own_folders
-
     def has_too_many_files(self) -> bool:
-        """Return whether the files that it can write are more than its limit."""
+        """Return whether the files that it can write to this machine's disk are more than its limit."""
         count, most = 0, self.limits.files + 1
         if self.workspace is not None:
             count = count_entries(self.workspace.folder, most)
@@ -169,6 +164,8 @@ class Isolation:
     """True if each program runs as a user of its own."""
     has_own_folders: bool = True
     """True if each program has a /tmp of its own, which ends with it."""
+    has_own_network: bool = False
+    """True if each program has a network of its own, whose sockets can be counted."""
     readable: Sequence[Path] = ()
     """Folders that programs need."""
 
@@ -196,17 +193,17 @@ class Isolation:
         return launch
 
     def _complete(self, launch: Launch, program: Sequence[str]) -> None:
-        processes_file = launch.memory.processes_file if launch.memory else None
+        groups = launch.memory.processes_files if launch.memory else []
         if self.kind is IsolationKind.BUBBLEWRAP:
             launch.filter_fd = _filter_file()
             launch.inherited = () if launch.filter_fd is None else (launch.filter_fd,)
-            prefix = _entering(processes_file)
+            prefix = _entering(groups)
         else:
             theirs, launch.control = os.pipe()
             launch.inherited = (theirs,)
             launch.borrowed = () if launch.user is None else (launch.user.fileno(),)
             folders = self._own_folders(launch) if self.has_own_folders else None
-            prefix = _supervised(theirs, launch.user, processes_file, folders)
+            prefix = _supervised(theirs, launch.user, groups, folders)
         command = self.confine(program, launch)
         if not os.access(command[0], os.X_OK):  # the prefix could not report it
             raise FileNotFoundError(errno.ENOENT, "it cannot be executed", command[0])
@@ -224,7 +221,7 @@ class Isolation:
         return {
             "read_only": ["/"]
             if is_closed
-            else [str(each) for each in open_folders() if not is_hidden(each)],
+            else ["/proc", *(str(each) for each in open_folders() if not is_hidden(each))],
             "empty": empty,
             "options": f"mode=1777,size={limits.folder_bytes},nr_inodes={limits.files}",
             "shown": [str(path) for path in self.readable if is_hidden(path)],
@@ -243,21 +240,22 @@ def _filter_file() -> int | None:
     return file
 
 
-def _entering(processes_file: str | None) -> list[str]:
-    """The command that enters a cgroup before it executes the rest."""
-    if processes_file is None:
+def _entering(groups: Sequence[str]) -> list[str]:
+    """The command that enters cgroups before it executes the rest."""
+    if not groups:
         return []
-    return ["/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"', processes_file]
+    enter = 'echo 0 > "$1" && shift && ' * len(groups)
+    return ["/bin/sh", "-c", f'{enter}exec "$@"', "enter", *groups]
 
 
 def _supervised(
-    control: int, user: SandboxUser | None, processes_file: str | None, folders: supervisor.OwnFolders | None
+    control: int, user: SandboxUser | None, groups: Sequence[str], folders: supervisor.OwnFolders | None
 ) -> list[str]:
     instructions = call_filter()
     return [
         *(sys.executable, "-I", "-S", supervisor.__file__, str(control)),
         supervisor.NONE if user is None else str(user.uid),
-        processes_file or supervisor.NONE,
+        json.dumps(groups),
         supervisor.NONE if folders is None else json.dumps(folders),
         supervisor.NONE if instructions is None else instructions.hex(),
     ]
@@ -326,7 +324,9 @@ def _bubblewrap(bwrap: str, setpriv: str | None, prlimit: str, readable: Sequenc
             *program,
         ]
 
-    return Isolation(IsolationKind.BUBBLEWRAP, confine, has_own_users=setpriv is not None)
+    return Isolation(
+        IsolationKind.BUBBLEWRAP, confine, has_own_users=setpriv is not None, has_own_network=True
+    )
 
 
 def _namespaces(*, is_root: bool) -> list[str]:
@@ -342,6 +342,7 @@ def _namespaces(*, is_root: bool) -> list[str]:
     return [*shared, *users, "--die-with-parent", "--new-session"]
 
 
+_READ_ONLY = ("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/")
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 
 
@@ -367,7 +368,7 @@ def _root_filesystem(
     if workspace is not None:
         arguments += [*_parents(workspace.place), "--bind", str(workspace.folder), str(workspace.place)]
     place = workspace.place if workspace else Path("/tmp")
-    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(place)]
+    return [*arguments, *_READ_ONLY, "--chdir", str(place)]
 
 
 def _parents(path: Path) -> list[str]:
@@ -393,7 +394,13 @@ def _own_user(
         command = program if python is None else python.for_other_users(program)
         return [*network, *drop, *_limited(prlimit, limits, limits.processes), *command]
 
-    return Isolation(IsolationKind.OWN_USER, confine, has_own_users=True, readable=readable)
+    return Isolation(
+        IsolationKind.OWN_USER,
+        confine,
+        has_own_users=True,
+        has_own_network=unshare is not None,
+        readable=readable,
+    )
 
 
 def _unsandboxed(prlimit: str, readable: Sequence[Path]) -> Isolation:

@@ -31,7 +31,7 @@ from nemo_gym.isolation.confinement import IsolationKind as IsolationKind
 from nemo_gym.isolation.confinement import SandboxLimits as SandboxLimits
 from nemo_gym.isolation.confinement import Workspace as Workspace
 from nemo_gym.isolation.leftovers import WORKSPACE_PREFIX, lock_place, remove_dead_workspaces, remove_tree
-from nemo_gym.isolation.memory import can_limit_memory
+from nemo_gym.isolation.memory import can_limit_memory, lacks_cpu_count
 from nemo_gym.isolation.process import SandboxedProcess as SandboxedProcess
 from nemo_gym.isolation.process import start_process
 from nemo_gym.isolation.python_installation import PythonInstallation
@@ -44,6 +44,7 @@ _log = logging.getLogger(__name__)
 
 PROBE_LIMITS = SandboxLimits(wall_s=60.0)
 _PROBE_ANSWER_CHARS = 300
+_AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 ENVIRONMENT: Mapping[str, str] = {"PYTHONHASHSEED": "0"}
 """The whole environment of a program. The fixed hash seed makes verdicts repeatable."""
@@ -260,6 +261,7 @@ def _report(isolation: Isolation, reasons: Sequence[str]) -> None:
 
 def _find_gaps(isolation: Isolation) -> list[str]:
     """The promises that do not hold on this machine, as clauses."""
+    uncounted = "the CPU time of a process that nobody waits for counts only until the last look at it"
     no_folders = "this kernel gives it no /tmp of its own, so that"
     read_by_others = f"{no_folders} other programs can read the files that it writes there, until its end"
     found = {
@@ -268,7 +270,13 @@ def _find_gaps(isolation: Isolation) -> list[str]:
             not isolation.has_own_users and not isolation.has_own_folders
         ),
         "no cgroup can be made here, so that its memory is added up from /proc ten times a second and may exceed the "
-        "limit for a moment": not can_limit_memory(),
+        f"limit for a moment; {uncounted}": not can_limit_memory(),
+        "nothing bounds what waits in its sockets": not can_limit_memory() and not isolation.has_own_network,
+        f"no cgroup counts CPU time here; {uncounted}": lacks_cpu_count(),
+        "it can lower its own priority in /proc/self/autogroup, so that its time-out looks as if the machine were "
+        "busy": (
+            not isolation.has_own_folders and _AUTOGROUP.is_file() and _AUTOGROUP.read_text().strip() != "0"
+        ),
         f"the system calls of {platform.machine()} are unknown, so that it can hide memory": call_filter()
         is None,
     }

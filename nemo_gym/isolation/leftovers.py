@@ -1,4 +1,4 @@
-"""What confined programs left on the disk: files of their users, folders of gyms that were killed.
+"""Remains of confined programs on the disk: files of their users, folders of gyms that were killed.
 
 A live workspace is locked by its gym, and a live user's record by its gym and supervisor (`nemo_gym.isolation.users`).
 The kernel releases the locks of a killed process, so that the next gym finds what to delete.

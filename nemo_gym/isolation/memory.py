@@ -1,8 +1,9 @@
-"""The memory of a confined program, limited by the kernel in a cgroup.
+"""The memory of a confined program, limited by the kernel in a cgroup, which also counts its CPU time.
 
 A cgroup counts every page: of processes, of /tmp and /dev/shm, of shared memory, and of the kernel's own objects.
-Where none can be made, the gym adds the memory up (`nemo_gym.isolation.memory_count`).
+Where none can be made that does, the gym adds the memory up (`nemo_gym.isolation.memory_count`).
 
+Version 1 limits the buffers of TCP and UDP on their own, and so swapped pages; its CPU time has groups of their own.
 In version 2, a group with processes cannot enable controllers for its children. A gym makes groups in the root group,
 and in a group that systemd has delegated to it (`Delegate=yes`), whose processes it moves into a child.
 """
@@ -10,15 +11,17 @@ and in a group that systemd has delegated to it (`Delegate=yes`), whose processe
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 _REMOVAL_S = 2.0
-_PROC = Path("/proc/self")
+_PROC, _COMMAND_LINE = Path("/proc/self"), Path("/proc/cmdline")
 _SERVERS = "nemo_gym_servers"
 """The child of a delegated group that holds the gym's processes."""
 _DELEGATED = "user.delegate"
@@ -27,16 +30,26 @@ _MOVES = 10
 DELEGATION = (
     "Start the gym by `systemd-run --user --scope -p Delegate=yes COMMAND`, so that the kernel limits memory."
 )
+_LIMIT, _LIMIT_OF_VERSION_1 = "memory.max", "memory.limit_in_bytes"
+_SOCKET_LIMIT = "memory.kmem.tcp.limit_in_bytes"
+_SOCKET_SHARE = 4
+"""Buffers of TCP and UDP may take this part of the limit, in addition to it, in version 1."""
+_SWAP_LIMITS = {"memory.swap.max": 0, "memory.memsw.limit_in_bytes": 1}
+"""Multiples of the limit: version 2 limits the swapped pages, version 1 the sum."""
+_UNCOUNTED = re.compile(r"\bcgroup\.memory=\S*\b(nosocket|nokmem)\b")
+"""Options of the kernel with which groups count neither sockets nor the kernel's objects."""
 _numbers = itertools.count(1)
 
 
 class MemoryGroup:
-    """A cgroup of one program."""
+    """The cgroup of one program; in version 1, two."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, cpu_folder: Path) -> None:
+        self._folder, self._cpu_folder = folder, cpu_folder
         self.processes_file = str(folder / "cgroup.procs")
-        """A process that writes 0 to it enters the group."""
+        """A process that writes 0 to it enters the group whose memory is limited."""
+        self.processes_files = [str(each / "cgroup.procs") for each in dict.fromkeys((folder, cpu_folder))]
+        """A process has to enter all of them."""
 
     def is_exceeded(self) -> bool:
         """Return whether the kernel has killed a process for the limit."""
@@ -48,14 +61,19 @@ class MemoryGroup:
                         return int(count) > 0
         return False
 
+    def cpu_s(self) -> float | None:
+        """The CPU seconds of all processes that were ever in it; None if it does not count them."""
+        return _read_cpu_s(self._cpu_folder)
+
     def remove(self) -> None:
         """Remove the group, whose processes have been killed. Blocks until the last has ended, for two seconds."""
         give_up_at = time.monotonic() + _REMOVAL_S
-        while self._folder.exists() and time.monotonic() < give_up_at:
-            with contextlib.suppress(OSError):  # a process is still ending
-                self._folder.rmdir()
-                return
-            time.sleep(0.005)
+        for folder in (self._folder, self._cpu_folder):
+            while folder.exists() and time.monotonic() < give_up_at:
+                with contextlib.suppress(OSError):  # a process is still ending
+                    folder.rmdir()
+                    break
+                time.sleep(0.005)
 
 
 def can_limit_memory() -> bool:
@@ -63,48 +81,92 @@ def can_limit_memory() -> bool:
     return _parent() is not None
 
 
+def lacks_cpu_count() -> bool:
+    """Return whether the groups that limit memory here do not count CPU time."""
+    parent = _parent()
+    return parent is not None and _cpu_parent(parent) is None
+
+
 def make_memory_group(limit_bytes: int) -> MemoryGroup | None:
     """Create a group with a limit; None where this is not possible."""
     parent = _parent()
     if parent is None:
         return None
-    folder = parent / f"nemo_gym_{os.getpid()}_{next(_numbers)}"
+    name = f"nemo_gym_{os.getpid()}_{next(_numbers)}"
+    folder, cpu_folder = parent / name, (_cpu_parent(parent) or parent) / name
     try:
         folder.mkdir()
-        for name in ("memory.limit_in_bytes", "memory.max"):
-            if (folder / name).exists():
-                (folder / name).write_text(str(limit_bytes))
-                _deny_swap(folder)
-                return MemoryGroup(folder)
+        cpu_folder.mkdir(exist_ok=True)
+        _set_limits(folder, limit_bytes)
+        return MemoryGroup(folder, cpu_folder)
     except OSError:
-        pass
+        for each in (folder, cpu_folder):
+            with contextlib.suppress(OSError):
+                each.rmdir()
+        return None
+
+
+def _set_limits(folder: Path, limit_bytes: int) -> None:
+    """Limit the memory of a new group. Raises OSError where the kernel cannot limit all of it."""
+    limit = _limit_in(folder)
+    if limit is None:
+        raise FileNotFoundError(errno.ENOENT, "no limit for memory", str(folder))
+    limit.write_text(str(limit_bytes))
+    if limit.name == _LIMIT_OF_VERSION_1:
+        (folder / _SOCKET_LIMIT).write_text(str(limit_bytes // _SOCKET_SHARE))
+    for name, part in _SWAP_LIMITS.items():
+        if (folder / name).exists():
+            (folder / name).write_text(str(limit_bytes * part))
+
+
+def _limit_in(folder: Path) -> Path | None:
+    """The file that limits the memory of a group; None if there is none, or one that leaves sockets out."""
+    if (folder / _LIMIT).exists():
+        return folder / _LIMIT
+    has_both = all((folder / name).exists() for name in (_LIMIT_OF_VERSION_1, _SOCKET_LIMIT))
+    return folder / _LIMIT_OF_VERSION_1 if has_both else None
+
+
+def _read_cpu_s(folder: Path) -> float | None:
+    """The CPU seconds that a group counts; None if it counts none."""
     with contextlib.suppress(OSError):
-        folder.rmdir()
+        return int((folder / "cpuacct.usage").read_text()) / 1e9
+    with contextlib.suppress(OSError):
+        for line in (folder / "cpu.stat").read_text().splitlines():
+            key, _, microseconds = line.partition(" ")
+            if key == "usage_usec":
+                return int(microseconds) / 1e6
     return None
-
-
-def _deny_swap(folder: Path) -> None:
-    """Keep pages beyond the limit of a group of version 2 from the swap space."""
-    swap = folder / "memory.swap.max"
-    if swap.exists():
-        swap.write_text("0")
 
 
 @cache
 def _parent() -> Path | None:
-    """The group of this process, if groups with a memory limit can be made in it."""
-    for own in _own_groups():
+    """The group of this process, if groups that limit all memory can be made in it."""
+    with contextlib.suppress(OSError):
+        if _UNCOUNTED.search(_COMMAND_LINE.read_text()):
+            return None
+    return _find_parent(_own_groups("memory"), lambda probe: _limit_in(probe) is not None)
+
+
+@cache
+def _cpu_parent(parent: Path) -> Path | None:
+    """The group in which groups count CPU time, by preference `parent`; None if there is none."""
+    return _find_parent((parent, *_own_groups("cpuacct")), lambda probe: _read_cpu_s(probe) is not None)
+
+
+def _find_parent(groups: Iterable[Path], is_able: Callable[[Path], bool]) -> Path | None:
+    """Return the first of this process's groups in which an able group can be made."""
+    for own in groups:
         folder = _divide(own)
         probe = folder / f"nemo_gym_{os.getpid()}_probe"
         try:
             probe.mkdir()
         except OSError:
             continue
-        has_limit = any((probe / name).exists() for name in ("memory.limit_in_bytes", "memory.max"))
-        is_writable = os.access(probe / "cgroup.procs", os.W_OK)
+        is_usable = is_able(probe) and os.access(probe / "cgroup.procs", os.W_OK)
         with contextlib.suppress(OSError):
             probe.rmdir()
-        if has_limit and is_writable:
+        if is_usable:
             _remove_leftovers(folder)
             return folder
     return None
@@ -137,8 +199,8 @@ def _remove_leftovers(parent: Path) -> None:
                 folder.rmdir()
 
 
-def _own_groups() -> Iterator[Path]:
-    """The folders of this process's groups that have a memory controller, by the mounts that show them."""
+def _own_groups(controller: str) -> Iterator[Path]:
+    """The folders of this process's groups that may have a controller, by the mounts that show them."""
     try:
         groups = [line.split(":", 2) for line in (_PROC / "cgroup").read_text().splitlines()]
         mounts = [line.split() for line in (_PROC / "mountinfo").read_text().splitlines()]
@@ -148,7 +210,7 @@ def _own_groups() -> Iterator[Path]:
         separator = mount.index("-")
         kind, options = mount[separator + 1], mount[separator + 3].split(",")
         for _, controllers, path in groups:
-            is_ours = "memory" in controllers.split(",") and "memory" in options
+            is_ours = controller in controllers.split(",") and controller in options
             if (kind == "cgroup" and is_ours) or (kind == "cgroup2" and not controllers):
                 inside = os.path.relpath(path, mount[3])
                 yield Path(os.path.normpath(Path(mount[4]) / ("." if inside.startswith("..") else inside)))

@@ -81,6 +81,12 @@ def count_descriptors(pids: Iterable[int], limit_bytes: int) -> int:
     return counted + len(pipes) * _PIPE_BYTES
 
 
+def count_uncharged(pids: Sequence[int]) -> int:
+    """Return the memory that not even a cgroup counts, in bytes: what waits in netlinks of their own network."""
+    inside = next((pid for pid in reversed(pids) if _has_own("net", pid)), None)
+    return 0 if inside is None else _count_netlink(inside)
+
+
 def _read(path: str) -> bytes:
     try:
         with open(path, "rb", buffering=0) as file:
@@ -172,6 +178,11 @@ def _count_sockets(pid: int, limit_bytes: int) -> int:
                 counted += KIB + int((int(waiting[0], 16) + int(waiting[2], 16)) * _OVERHEAD)
             if counted > limit_bytes:
                 return counted
+    return counted + _count_netlink(pid)
+
+
+def _count_netlink(pid: int) -> int:
+    counted = 0
     for line in _lines(f"/proc/{pid}/net/netlink"):
         fields = line.split(None, 6)
         counted += int(int(fields[4]) * _OVERHEAD) if fields[4].isdigit() else 0

@@ -24,9 +24,10 @@ from nemo_gym.isolation.memory_count import (
     available_memory,
     count_descriptors,
     count_memory,
+    count_uncharged,
     total_memory,
 )
-from nemo_gym.isolation.time_limits import CpuLimit, Ending, TimeLimit, WallLimit, times_of
+from nemo_gym.isolation.time_limits import CpuLimit, Ending, ProgramTimes, TimeLimit, WallLimit
 from nemo_gym.processes.process_tree import kill, tree_of
 
 T = TypeVar("T")
@@ -127,7 +128,9 @@ class SandboxedProcess:
 
     def cpu_limit(self, cpu_s: float) -> CpuLimit:
         """A limit on its CPU time from now on."""
-        return CpuLimit(cpu_s, lambda: times_of(self._pids()))
+        group = self._launch.memory
+        times = ProgramTimes(self._pids) if group is None else ProgramTimes(self._pids, group.cpu_s)
+        return CpuLimit(cpu_s, times.read)
 
     async def send(self, data: bytes, limit: TimeLimit | float | None = None) -> None:
         """Write to its standard input; it is killed if it does not read in time. An earlier end is not an error."""
@@ -239,7 +242,9 @@ class SandboxedProcess:
 
     async def _watch(self) -> None:
         """Enforce the memory limit while it runs; after its end, stop reading from descendants that hold its pipes."""
-        wait_s, long_look_at, ending = _WATCH_INTERVAL_S, time.monotonic(), None
+        wait_s, ending = _WATCH_INTERVAL_S, None
+        has_group = self._launch.memory is not None
+        long_look_at = time.monotonic() + _LONG_WATCH_INTERVAL_S * has_group
         while not self._exited.done():
             await asyncio.wait((self._exited,), timeout=wait_s)
             if self._exited.done():
@@ -247,7 +252,7 @@ class SandboxedProcess:
             is_long = time.monotonic() >= long_look_at
             if self.has_lost_process_to_memory():
                 ending = Ending.MEMORY_EXCEEDED
-            elif self._launch.memory is None or (is_long and self._launch.has_files_to_count):
+            elif is_long or not has_group:
                 ending, cost_s = await asyncio.to_thread(self._look, is_long)
                 pause_s = cost_s / _WATCH_SHARE
                 if is_long:
@@ -262,7 +267,7 @@ class SandboxedProcess:
     def _look(self, is_long: bool) -> tuple[Ending | None, float]:
         """The reason to end the program for its memory or files, and the CPU seconds that it took to find out."""
         began = time.thread_time()
-        ending = self._find_excess(is_long) if self._launch.memory is None else None
+        ending = self._find_excess(is_long)
         if is_long and ending is None and self._launch.has_too_many_files():
             ending = Ending.OUTPUT_EXCEEDED
         return ending, time.thread_time() - began
@@ -270,6 +275,8 @@ class SandboxedProcess:
     def _find_excess(self, is_long: bool) -> Ending | None:
         """The reason to end the program for memory that no cgroup counts."""
         most, pids = self._limits.memory_bytes, self._pids()
+        if self._launch.memory is not None:
+            return Ending.MEMORY_EXCEEDED if count_uncharged(pids) > most else None
         counted = count_memory(pids, most)
         if is_long and counted <= most:
             counted += count_descriptors(pids, most - counted)

@@ -8,8 +8,11 @@ Denied calls fail with EPERM. They would let a program leave its limits:
                      Landlock, rings of io_uring and of aio, BPF, performance counters. io_uring makes calls that no
                      filter sees; a process that is not dumpable hides its memory map
     large buffers    pipes and sockets keep their default sizes: requests for larger sockets are ignored, as the kernel
-                     ignores what is above its limit. Only Unix, IP and netlink sockets exist
-    low priority     with a low priority its run-queue delay would look as if the machine were busy
+                     ignores what is above its limit
+    other sockets    only Unix sockets, TCP, UDP and the netlink of routes exist: others hold memory that nothing
+                     counts, and so would a TCP socket that becomes one of another protocol
+    low priority     with a low priority its run-queue delay would look as if the machine were busy; so it would if the
+                     program could choose which others may share a core with it
 """
 
 from __future__ import annotations
@@ -22,28 +25,46 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 CLONE_NEWUSER = 0x10000000
-PR_SET_DUMPABLE = 4
+PR_SET_DUMPABLE, PR_SCHED_CORE = 4, 62
 
 F_SETPIPE_SZ = 1031
 SOL_SOCKET = 1
 BUFFER_SIZES = (7, 8, 32, 33)
 """SO_SNDBUF, SO_RCVBUF, and the two that need a capability."""
+TCP_ULP = 31
+"""This option of TCP makes a socket one of another protocol, such as SMC or TLS."""
 
-_LOAD_WORD, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _JUMP_IF_ANY_BIT, _RETURN = (
-    0x20,
-    0x15,
-    0x35,
-    0x45,
-    0x06,
-)
+_LOAD_WORD, _AND, _RETURN = 0x20, 0x54, 0x06
+_JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _JUMP_IF_ANY_BIT = 0x15, 0x35, 0x45
 _CALL, _ARCHITECTURE = 0, 4
 _ARGUMENTS = tuple(range(16, 64, 8))
 """Offsets in `struct seccomp_data`: the low words of the arguments."""
 _ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 _X32_CALLS = 0x40000000
 """The calls of the x32 ABI of x86-64 start at this number."""
-_SOCKET_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)
-"""The last is AF_NETLINK, by which libraries list the network's interfaces."""
+_SOCKET_TYPES = 0xF
+"""The bits of a socket's type; the others are flags."""
+
+
+class _Sockets(NamedTuple):
+    """The sockets of a family."""
+
+    types: tuple[int, ...]
+    protocols: tuple[int, ...]
+
+
+_INTERNET = _Sockets((socket.SOCK_STREAM, socket.SOCK_DGRAM), (0, socket.IPPROTO_TCP, socket.IPPROTO_UDP))
+_AF_NETLINK, _NETLINK_ROUTE = 16, 0
+_SOCKETS: Mapping[int, _Sockets] = {
+    socket.AF_UNIX: _Sockets(
+        (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET), (0, socket.AF_UNIX)
+    ),
+    socket.AF_INET: _INTERNET,
+    socket.AF_INET6: _INTERNET,
+    # Libraries list the network's interfaces by it.
+    _AF_NETLINK: _Sockets((socket.SOCK_RAW, socket.SOCK_DGRAM), (_NETLINK_ROUTE,)),
+}
+"""By their families. Type and protocol are both checked: without a protocol, the type can choose SCTP."""
 
 
 class _Machine(NamedTuple):
@@ -161,12 +182,18 @@ def _instructions(machine: _Machine) -> Iterator[bytes]:
         yield from _if_called(calls[name], [_fail(errno.EPERM)])
     for name in ("clone", "unshare"):
         yield from _if_called(calls[name], _if_argument(0, _JUMP_IF_ANY_BIT, [CLONE_NEWUSER], errno.EPERM))
-    yield from _if_called(calls["prctl"], _if_argument(0, _JUMP_IF_EQUAL, [PR_SET_DUMPABLE], errno.EPERM))
+    options = (PR_SET_DUMPABLE, PR_SCHED_CORE)
+    yield from _if_called(calls["prctl"], _if_argument(0, _JUMP_IF_EQUAL, options, errno.EPERM))
     yield from _if_called(calls["fcntl"], _if_argument(1, _JUMP_IF_EQUAL, [F_SETPIPE_SZ], errno.EPERM))
-    ignored = _if_argument(2, _JUMP_IF_EQUAL, BUFFER_SIZES, 0)
-    yield from _if_called(calls["setsockopt"], _if_argument_is_not(1, SOL_SOCKET) + ignored)
+    of_sockets = [
+        *_if_argument_is(1, SOL_SOCKET, _if_argument(2, _JUMP_IF_EQUAL, BUFFER_SIZES, 0)),
+        *_if_argument_is(
+            1, socket.IPPROTO_TCP, _if_argument(2, _JUMP_IF_EQUAL, [TCP_ULP], errno.ENOPROTOOPT)
+        ),
+    ]
+    yield from _if_called(calls["setsockopt"], [*of_sockets, _instruction(_RETURN, _ALLOW)])
     for name in ("socket", "socketpair"):
-        yield from _if_called(calls[name], _unless_argument(0, _SOCKET_FAMILIES, errno.EAFNOSUPPORT))
+        yield from _if_called(calls[name], _allow_sockets())
     yield _instruction(_RETURN, _ALLOW)
 
 
@@ -184,21 +211,23 @@ def _if_argument(position: int, comparison: int, values: Iterable[int], error: i
     return [*body, _instruction(_RETURN, _ALLOW)]
 
 
-def _unless_argument(position: int, values: Iterable[int], error: int) -> list[bytes]:
-    """Return with an error unless an argument is one of `values`."""
-    body = [_instruction(_LOAD_WORD, _ARGUMENTS[position])]
-    for value in values:
-        body += [_instruction(_JUMP_IF_EQUAL, value, 0, 1), _instruction(_RETURN, _ALLOW)]
-    return [*body, _fail(error)]
+def _if_argument_is(position: int, value: int, body: list[bytes]) -> list[bytes]:
+    """Instructions that run `body`, which returns, if an argument is `value`."""
+    load = _instruction(_LOAD_WORD, _ARGUMENTS[position])
+    return [load, _instruction(_JUMP_IF_EQUAL, value, 0, len(body)), *body]
 
 
-def _if_argument_is_not(position: int, value: int) -> list[bytes]:
-    """Allow a call unless an argument is `value`; then go on."""
-    return [
-        _instruction(_LOAD_WORD, _ARGUMENTS[position]),
-        _instruction(_JUMP_IF_EQUAL, value, 1, 0),
-        _instruction(_RETURN, _ALLOW),
-    ]
+def _allow_sockets() -> list[bytes]:
+    """Allow the sockets of `_SOCKETS`, and return with an error for others."""
+    body = []
+    for family, (types, protocols) in _SOCKETS.items():
+        one = [_instruction(_LOAD_WORD, _ARGUMENTS[1]), _instruction(_AND, _SOCKET_TYPES)]
+        one += [_instruction(_JUMP_IF_EQUAL, kind, len(types) - place) for place, kind in enumerate(types)]
+        one += [_fail(errno.ESOCKTNOSUPPORT), _instruction(_LOAD_WORD, _ARGUMENTS[2])]
+        for protocol in protocols:
+            one += [_instruction(_JUMP_IF_EQUAL, protocol, 0, 1), _instruction(_RETURN, _ALLOW)]
+        body += _if_argument_is(0, family, [*one, _fail(errno.EPROTONOSUPPORT)])
+    return [*body, _fail(errno.EAFNOSUPPORT)]
 
 
 def _fail(error: int) -> bytes:

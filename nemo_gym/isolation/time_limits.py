@@ -6,18 +6,23 @@ the CPU (run-queue delay, from /proc/PID/schedstat), or it is blocked or asleep.
     timed_out   it computed for `cpu_s`
     blocked     it did not finish within `2 cpu_s + 1` seconds that were its own, computing or asleep
     starved     it was runnable, but other programs had the CPU for five times as long: the machine is at fault
+
+A program must not be able to starve itself. It cannot lower its priority (`nemo_gym.isolation.system_calls`; its /proc
+is read-only). Of threads that sleep, and wait in the queue for each other, only the longest delay counts.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
+import time
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nemo_gym.processes.own_time import times_of_threads
+from nemo_gym.processes.own_time import is_runnable, times_of_threads
 from nemo_gym.processes.workers import available_cores
 
 
@@ -40,12 +45,12 @@ class Ending(StrEnum):
 
 
 class ProcessTimes(NamedTuple):
-    """The times of all processes of a program since its start, in seconds."""
+    """The times of all processes of a program, in seconds."""
 
     cpu_s: float
-    """CPU time, that of ended and reaped processes included."""
+    """CPU time since its start."""
     starved_s: float
-    """Time that its living threads spent in run queues."""
+    """Time in which the program had no CPU although it could compute."""
 
 
 class TimeLimit(Protocol):
@@ -88,7 +93,8 @@ class CpuLimit:
         self._waited_s = 0.0
 
     def next_check_s(self, waited_s: float) -> float:
-        return min(max(self._cpu_s / 10, 0.05), 0.5)
+        # A program that knew the moment could be ready to run just then.
+        return min(max(self._cpu_s / 10, 0.05), 0.5) * random.uniform(0.5, 1.5)
 
     def check(self, waited_s: float, *, has_answered: bool) -> Ending | None:
         waited_s += self._waited_s
@@ -108,15 +114,60 @@ class CpuLimit:
         self._waited_s += waited_s
 
 
-def times_of(pids: list[int]) -> ProcessTimes:
-    """The times of processes that exist, and of the children that they have reaped."""
-    cpu_s = 0.0
-    for pid in pids:
-        with contextlib.suppress(OSError):  # ended meanwhile
-            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-            cpu_s += sum(map(int, fields[11:15])) / _TICKS_PER_S
-    starved_ns = sum(waited for _, (_, waited) in times_of_threads(pids))
-    return ProcessTimes(cpu_s, starved_ns / 1e9)
+class ProgramTimes:
+    """Measures the times of a program at each look.
+
+    `pids` lists its processes. `cpu_s` is the CPU time that the kernel counts for all of them (`MemoryGroup.cpu_s`). If
+    it is None, times of processes are added up; one that nobody waits for counts until the last look at it.
+    """
+
+    def __init__(
+        self,
+        pids: Callable[[], list[int]],
+        cpu_s: Callable[[], float | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pids, self._cpu_s, self._clock = pids, cpu_s, clock
+        self._looked_at = clock()
+        self._delays: dict[tuple[int, str], int] = {}
+        self._starved_s = 0.0
+        self._own: dict[tuple[int, bytes], int] = {}
+        self._reaped = self._ticks = 0
+
+    def read(self) -> ProcessTimes:
+        """Look at the program."""
+        pids = self._pids()
+        self._add_starved_s(pids)
+        cpu_s = self._cpu_s()
+        return ProcessTimes(self._add_cpu_s(pids) if cpu_s is None else cpu_s, self._starved_s)
+
+    def _add_starved_s(self, pids: list[int]) -> None:
+        now, delays = self._clock(), {}
+        longest = total = 0
+        for thread, (_, delay) in times_of_threads(pids):
+            delays[thread] = delay
+            grown = max(0, delay - self._delays.get(thread, 0))
+            longest, total = max(longest, grown), total + grown
+        # Several threads can have kept each other waiting, or slept; if one can run now, the program as a whole could.
+        starved_ns = total if total > longest and any(map(is_runnable, delays)) else longest
+        self._starved_s += min(starved_ns / 1e9, now - self._looked_at)
+        self._delays, self._looked_at = delays, now
+
+    def _add_cpu_s(self, pids: list[int]) -> float:
+        """Add up the CPU time of living processes, of reaped ones, and of those that were seen alive."""
+        own, reaped = dict[tuple[int, bytes], int](), 0
+        for pid in pids:
+            with contextlib.suppress(OSError):  # ended meanwhile
+                fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+                own[pid, fields[_START_TIME]] = sum(map(int, fields[11:13]))
+                reaped += sum(map(int, fields[13:15]))
+        ended = sum(ticks for process, ticks in self._own.items() if process not in own)
+        self._ticks += sum(ticks - self._own.get(process, 0) for process, ticks in own.items())
+        self._ticks += max(0, reaped - self._reaped - ended)
+        self._own, self._reaped = own, reaped
+        return self._ticks / _TICKS_PER_S
 
 
+_START_TIME = 19
+"""The field of `stat`, after the name, that tells a process from an earlier one with its number."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -21,6 +21,8 @@ KEPT_BYTES = 16 << 20
 _FOLDER_NAME = re.compile(r"\d{8}_\d{6}_(\d+)(_\d+)?")
 _OWN_ERROR = re.compile(r"\Anemo_gym\.[\w.]+: ")
 """The class of an error of the gym, whose message says all."""
+_OF_LAUNCHER = re.compile(r"--- (restart \d+|rotated; .*) ---")
+"""The lines that `append` writes between the starts of a process."""
 _SAFE_NAME = re.compile(r"[^\w.-]+")
 
 
@@ -104,6 +106,15 @@ def root_cause(lines: list[str]) -> str | None:
 
 
 def explain_death(path: Path, *, since: int = 0) -> str:
-    """The cause of death of the process that wrote to `path` from byte `since` on: its exception, or its last lines."""
-    lines = tail(path, since=since)
+    """The cause of death of the process that wrote to `path` from byte `since` on: its exception, or its last lines.
+
+    Of several starts, the last one that wrote anything explains it.
+    """
+    starts: list[list[str]] = [[]]
+    for line in tail(path, since=since):
+        if _OF_LAUNCHER.fullmatch(line):
+            starts.append([])
+        else:
+            starts[-1].append(line)
+    lines = next((lines for lines in reversed(starts) if any(line.strip() for line in lines)), [])
     return root_cause(lines) or "\n".join(lines[-TAIL_LINES:]) or "it wrote nothing to its log"

@@ -235,9 +235,10 @@ class Supervisor:
             if server.requirements is not None:
                 python = await asyncio.to_thread(self.choose_interpreter, server.requirements)
                 server.process = replace(server.process, python=python)
-            record = DeathRecord(self.policy)
+            record, log_start = DeathRecord(self.policy), 0
             while server.state not in TERMINAL_STATES and not self._is_stopping:
-                log_start = logs.size(server.log_path)
+                if not record.deaths_at_start:
+                    log_start = logs.size(server.log_path)
                 await self._live_once(server, record)
                 if server.state not in TERMINAL_STATES and not self._is_stopping:
                     self._give_up_if_hopeless(server, record, log_start)

@@ -1,28 +1,35 @@
 """The code of a gym's servers as digests of files, which the gym tells everyone who collects from it.
 
 The launcher computes it before a server starts, so it is the code that runs, on whichever machine the collector is. A
-server's code is that of its folder (`_source_files`) and the modules that it imports from the user's folders
-(`_imported_files`). Installed packages are left out, and so is the gym, whose version is recorded beside.
+server's code is that of its folder (`_source_files`), the modules that it imports from the user's folders
+(`_imported_files`), those that its configuration names (`_named_files`), and the other files of its folder, which are
+data that it may read. Installed packages are left out, and so is the gym, whose version is recorded beside.
 """
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Final
 
 from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.config.servers import ServerInstance, root_of
+from nemo_gym.launch._file_digests import FileDigests, digests_path
 from nemo_gym.launch._imported_files import find_imported_files
-from nemo_gym.launch._source_files import find_source_files
+from nemo_gym.launch._named_files import find_named_files
+from nemo_gym.launch._source_files import find_data_files, find_source_files, is_data_name
+from nemo_gym.paths import find_file
 
-_DIGEST_CHARACTERS: Final = 16
+log = logging.getLogger(__name__)
+
+MOST_DATA_FILES: Final = 10_000
+"""The data files of a folder that count, the first in the order of their names."""
 _GIT_S: Final = 2.0
 """Seconds that git may take. A slower answer is left out, because it would delay every start."""
 _IS_CHECKOUT: Final = (PARENT_DIR / "pyproject.toml").is_file()
@@ -33,31 +40,82 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 def describe_code(instances: Sequence[ServerInstance], working_folder: Path) -> dict[str, Any]:
     """Return the code of servers as the configuration of a running gym holds it (`names.CODE_KEY`).
 
-    `servers` has the name of each server and its files, as pairs of a path and a digest. No key is a name, which could
-    look like that of a secret. Paths are relative to the root of the server's folder, so a copy of the folders is the
-    same code. `repository` is that of `working_folder`, or None.
+    `servers` has the name and the folder of each server, and its files as pairs of a path and a digest. No key is a
+    name, which could look like that of a secret. Paths are relative to the root of the server's folder, so a copy of
+    the folders is the same code. `repository` is that of `working_folder`, or None. `machine` and `search_path` say
+    where the files are.
     """
-    found = {each.name: find_code(each, working_folder) for each in instances if not each.is_alias}
+    found = _find_files(instances, working_folder)
+    folders = {each.name: str(each.directory.resolve()) for each in instances}
     files = {path for code in found.values() for path in code.values()}
     return {
         "version": __version__,
-        "servers": [{"name": name, "files": _digest_files(code)} for name, code in found.items()],
+        "servers": [
+            {"name": name, "folder": folders[name], "files": digested}
+            for name, digested in _digest_files(found, working_folder).items()
+        ],
         "repository": read_repository(working_folder, files),
+        "machine": gethostname(),
+        "search_path": [str(folder) for folder in (working_folder.resolve(), *_user_search_path())],
     }
 
 
-def _digest_files(code: Mapping[str, Path]) -> list[list[str]]:
-    digests = ((name, _digest_file(path)) for name, path in sorted(code.items()))
-    return [[name, digest] for name, digest in digests if digest is not None]
+def _digest_files(
+    found: Mapping[str, Mapping[str, Path]], working_folder: Path
+) -> dict[str, list[list[str]]]:
+    """Return the files of servers as pairs of a name and a digest, by the server."""
+    digests = FileDigests(digests_path(working_folder))
+    told = {
+        server: [[name, digest] for name in sorted(files) if (digest := digests.digest(files[name]))]
+        for server, files in found.items()
+    }
+    digests.keep()
+    return told
+
+
+def _find_files(instances: Sequence[ServerInstance], working_folder: Path) -> dict[str, dict[str, Path]]:
+    """Return the files of the code and the data of every server with a process, by their names."""
+    servers = [each for each in instances if not each.is_alias]
+    datasets = {path for each in servers for path in find_declared_datasets(each.config, working_folder)}
+    return {
+        each.name: _find_data(each, working_folder, datasets) | find_code(each, working_folder)
+        for each in servers
+    }
+
+
+def _find_data(instance: ServerInstance, working_folder: Path, datasets: Collection[Path]) -> dict[str, Path]:
+    """Return the files that a server may read beside its code, without the declared `datasets`, by their names."""
+    folder = instance.directory.resolve()
+    data = set() if _is_of_wheel(folder) else {*find_data_files(folder, MOST_DATA_FILES)}
+    if len(data) == MOST_DATA_FILES:
+        log.warning(
+            "%s has %s files or more: a resumed run does not see a change of further ones",
+            folder,
+            f"{MOST_DATA_FILES:,}",
+        )
+    return {_name_file(path, [root_of(folder)]): path for path in data if path.resolve() not in datasets}
+
+
+def find_declared_datasets(options: Mapping[str, Any], working_folder: Path) -> Iterator[Path]:
+    """Yield the files with task rows that the options of a server declare, as far as they exist."""
+    declared = options.get("datasets")
+    for dataset in declared if isinstance(declared, list) else ():
+        path = dataset.get("jsonl_fpath") if isinstance(dataset, Mapping) else None
+        found = find_file(path, working_folder) if isinstance(path, str) else None
+        if found is not None:
+            yield found.resolve()
 
 
 def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]:
-    """Return the files of a server's code by their names; none for a server of the installed gym."""
+    """Return the files of a server's code by their names, and those that its configuration names.
+
+    The folder of a server of the installed gym has none.
+    """
     folder = instance.directory.resolve()
-    if not _IS_CHECKOUT and folder.is_relative_to(PARENT_DIR) and folder.parents[1] == PARENT_DIR:
-        return {}
     roots = list(dict.fromkeys([folder, root_of(folder), working_folder.resolve(), *_user_search_path()]))
-    files = {*find_source_files(folder), folder / instance.entrypoint}
+    named = find_named_files(instance, working_folder, _is_installed, MOST_DATA_FILES)
+    own = set() if _is_of_wheel(folder) else {*find_source_files(folder), folder / instance.entrypoint}
+    files = own | named
     sources = [path for path in files if path.suffix == ".py"]
     files |= find_imported_files(sources, roots, _is_installed)
     return {_name_file(path, [root_of(folder), *roots[2:]]): path for path in files}
@@ -66,13 +124,21 @@ def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]
 def find_changed_modules(
     instance: ServerInstance, working_folder: Path, told: Mapping[str, Any]
 ) -> list[str]:
-    """Return the Python files of a server that differ from what `describe_code` told at the start of its gym."""
-    before = (each["files"] for each in told["servers"] if each["name"] == instance.name)
-    now = _digest_files(find_code(instance, working_folder))
-    differing = {(name, digest) for name, digest in next(before, [])} ^ {
-        (name, digest) for name, digest in now
-    }
-    return sorted({name for name, _ in differing if name.endswith(".py")})
+    """Return the Python files of a server that differ from what `describe_code` told at the start of its gym.
+
+    Those in its folders of data are left out: a server that writes them is restarted.
+    """
+    before = [
+        pair for server in told["servers"] if server["name"] == instance.name for pair in server["files"]
+    ]
+    [now] = _digest_files({instance.name: find_code(instance, working_folder)}, working_folder).values()
+    differing = {(name, digest) for name, digest in before} ^ {(name, digest) for name, digest in now}
+    return sorted({name for name, _ in differing if name.endswith(".py") and not is_data_name(name)})
+
+
+def _is_of_wheel(folder: Path) -> bool:
+    """Return whether a server's folder is one of the installed gym."""
+    return not _IS_CHECKOUT and folder.is_relative_to(PARENT_DIR) and folder.parents[1] == PARENT_DIR
 
 
 @lru_cache(maxsize=1)
@@ -101,13 +167,6 @@ def _is_installed(path: Path) -> bool:
 def _name_file(path: Path, roots: Sequence[Path]) -> str:
     """Return the path of a file relative to the first root that holds it."""
     return next((str(path.relative_to(root)) for root in roots if path.is_relative_to(root)), str(path))
-
-
-def _digest_file(path: Path) -> str | None:
-    """Return the digest of a file; None for one that has just been removed, or that this user cannot read."""
-    with suppress(OSError):
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGEST_CHARACTERS]
-    return None
 
 
 def read_repository(folder: Path, files: Iterable[Path] = ()) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from nemo_gym.serving.connections import UvicornSend
 from nemo_gym.serving.disconnects import DisconnectWatch
-from nemo_gym.serving.request_bodies import BodyReader
+from nemo_gym.serving.request_bodies import BodyReader, require_plain
 from nemo_gym.transport.whole_response import send_response
 
 JSON = b"application/json"
@@ -55,7 +55,8 @@ class Exchange:
         )
 
     async def body(self, bodies: BodyReader, *, is_trusted: bool) -> bytes:
-        """Return the whole request body. Raises ClientLeft, and as `BodyReader.read`."""
+        """Return the whole request body. Raises ClientLeft, and as `BodyReader.read` and `require_plain`."""
+        require_plain(self.scope["headers"])
         length = self.header("content-length")
         announced = None if length is None else length.encode("latin-1")
         body = await bodies.read(self._receive, announced, is_trusted=is_trusted)

@@ -46,13 +46,13 @@ class OwnTime:
     def read(self) -> OwnSeconds:
         """Return the seconds since the start. The threads of a process that has ended count no more."""
         delay = computing = 0
-        is_runnable = False
+        has_runnable = False
         for thread, (ran, waited) in self._threads():
-            is_runnable = is_runnable or _is_runnable(thread)
+            has_runnable = has_runnable or is_runnable(thread)
             ran_before, waited_before = self._before.get(thread, (0, 0))
             computing += ran - ran_before
             delay = max(delay, waited - waited_before)
-        return OwnSeconds(max(0.0, self.wall_s - delay / _NS), computing / _NS, is_runnable)
+        return OwnSeconds(max(0.0, self.wall_s - delay / _NS), computing / _NS, has_runnable)
 
     def _threads(self) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
         return times_of_threads([self._pid, *tree_of(self._pid)])
@@ -68,7 +68,8 @@ def times_of_threads(pids: Iterable[int]) -> Iterator[tuple[tuple[int, str], tup
                     yield (process, thread.name), (int(ran), int(waited))
 
 
-def _is_runnable(thread: tuple[int, str]) -> bool:
+def is_runnable(thread: tuple[int, str]) -> bool:
+    """Return whether a thread of a process is running or ready to run at this moment."""
     with contextlib.suppress(OSError):
         status = Path(f"/proc/{thread[0]}/task/{thread[1]}/stat").read_text(
             encoding="utf-8", errors="replace"

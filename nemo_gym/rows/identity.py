@@ -10,7 +10,7 @@ the first bytes of each line, without parsing trajectories of megabytes.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
@@ -33,6 +33,7 @@ _HEAD_FORM = b'{"%b":%%d,"%b":%%d,"%b":"%b",' % (
     VERSION_KEY.encode(),
     ROW_VERSION.encode(),
 )
+_INDEX_BOUND = 1 << 63
 _INDICES = re.compile(rb'"(%s|%s)":(\d+)' % (TASK_INDEX_KEY.encode(), ROLLOUT_INDEX_KEY.encode()))
 
 
@@ -72,30 +73,33 @@ def identity_at(text: bytes, place: str = "a stored row") -> RolloutId | None:
     return RolloutId(int(match[1]), int(match[2]))
 
 
+def is_index(value: object) -> TypeGuard[int]:
+    """Return whether a value can be an index: an integer of 64 bits, and no Boolean."""
+    return isinstance(value, int) and not isinstance(value, bool) and -_INDEX_BOUND <= value < _INDEX_BOUND
+
+
 def identity_in(row: AnyRow) -> RolloutId | None:
     """Return the identity of a parsed row, or None."""
     task, repeat = row.get(TASK_INDEX_KEY), row.get(ROLLOUT_INDEX_KEY)
-    if isinstance(task, int) and isinstance(repeat, int):
-        return RolloutId(task, repeat)
-    return None
+    return RolloutId(task, repeat) if is_index(task) and is_index(repeat) else None
 
 
 def read_task_index(row: AnyRow) -> int | None:
     """Return the task of a row, which need not have a repeat; None for a row without one."""
     task = row.get(TASK_INDEX_KEY)
-    return task if isinstance(task, int) else None
+    return task if is_index(task) else None
 
 
 def read_repeat(row: AnyRow) -> int:
     """Return the repeat of a row; 0 for a row without one."""
     repeat = row.get(ROLLOUT_INDEX_KEY)
-    return repeat if isinstance(repeat, int) else 0
+    return repeat if is_index(repeat) else 0
 
 
 def read_attempt(row: AnyRow) -> int:
     """Return the number of the attempt at the rollout; 0 for a row without one."""
     attempt = row.get(ATTEMPT_INDEX_KEY)
-    return attempt if isinstance(attempt, int) else 0
+    return attempt if is_index(attempt) else 0
 
 
 def find_indices(text: bytes) -> dict[str, int]:

@@ -16,6 +16,7 @@ from nemo_gym.rows.keys import (
     PARAMS_KEY,
     RESPONSE_KEY,
     REVERIFIED_KEY,
+    SCORED_BY_KEY,
     SKILLS_REF_KEY,
     TASK_SOURCE_KEY,
     TIMING_KEY,
@@ -92,6 +93,12 @@ def read_failure_reason(row: AnyRow) -> str | None:
     """Return the verifier's reason for its verdict, in words; None without one."""
     reason = row.get(FAILURE_REASON_KEY)
     return None if reason is None else str(reason)
+
+
+def read_code(row: AnyRow) -> str | None:
+    """Return the digest of the code that scored the row; None for a row of its run's first code."""
+    code = row.get(SCORED_BY_KEY)
+    return None if code is None else str(code)
 
 
 def read_reverification(row: AnyRow) -> Mapping[str, Any] | None:

@@ -109,7 +109,7 @@ class SessionAccess:
             session, needs_cookie = clock.hex_id(), True
         incarnation = headers.get(_INCARNATION)
         if incarnation is not None and incarnation != self.incarnation.encode():
-            raise self._lost(session)
+            raise self._lost(path)
         if path == "/seed_session":
             return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
         return Admission(session, (self._cookie(session),) if needs_cookie else ())
@@ -179,13 +179,15 @@ class SessionAccess:
             return session
         return None
 
-    def _lost(self, session: str) -> SessionRefusal:
-        message = f"`{self.server_name}` was restarted and has lost session {session}"
-        return self._refusal(message, "session_lost", 409)
+    def _lost(self, path: str) -> SessionRefusal:
+        message = f"`{self.server_name}` was restarted before {path} was called, and has lost the session"
+        remedy = "The server's log says why it ended; many rollouts at once may be too much for it."
+        return self._refusal(message, "session_lost", 409, remedy)
 
     def _closed(self, session: str) -> SessionRefusal:
         message = f"session {session} of `{self.server_name}` is closed"
         return self._refusal(message, "session_closed", 410)
 
-    def _refusal(self, message: str, code: str, status: int) -> SessionRefusal:
-        return SessionRefusal(message, code=code, retryable=True, peer=self.server_name, status=status)
+    def _refusal(self, message: str, code: str, status: int, remedy: str | None = None) -> SessionRefusal:
+        peer = self.server_name
+        return SessionRefusal(message, code=code, retryable=True, peer=peer, status=status, remedy=remedy)

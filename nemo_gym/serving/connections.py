@@ -1,8 +1,8 @@
 """Connections of clients: uvicorn's HTTP protocol, with bounds on what is read before a request is admitted.
 
 A head has at most `MAX_HEAD_BYTES` and `MAX_HEADERS`, and must be complete within `HEAD_S`. At most `MAX_PART_HEADS`
-connections of a listener hold a part of one. A response to a request whose body was not read is the last of its
-connection, which closes when the client had time to read it.
+connections of a listener hold a part of one. Requests behind an unanswered one wait (`pipelining`). A response to a
+request whose body was not read is the last of its connection, which closes when the client had time to read it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.server import ServerState
 
 from nemo_gym.failures import InputError
+from nemo_gym.serving.pipelining import MAX_HELD_BYTES, HeldFlow, HeldTotal, Unparsed, find_piece_end
 from nemo_gym.transport.whole_response import STATUSES_WITHOUT_BODY, RawHeaders, send_messages
 
 MAX_HEAD_BYTES = 64 << 10
 """The longest head of a request: its line and its headers."""
+MAX_URL_BYTES = MAX_HEAD_BYTES // 2
 MAX_HEADERS = 256
 HEAD_S = 20.0
 """Seconds in which a head must be complete; a connection without one is closed after half to all of them."""
@@ -147,6 +149,7 @@ class ListenerState(ServerState):
     def __init__(self, head_s: float = HEAD_S, max_parts: int = MAX_PART_HEADS) -> None:
         super().__init__()
         self.heads = AwaitedHeads(head_s, max_parts)
+        self.held = HeldTotal()
 
 
 class AwaitedHeads:
@@ -202,13 +205,18 @@ class GymHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with bounds, the gym's error form for bytes that are not HTTP, and word of disconnects."""
 
     server_state: ListenerState
+    flow: HeldFlow
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._unparsed = 0
         """Bytes that arrived since the last complete head, part of a body, or end of a request."""
         self._is_in_head = False
+        self._tail = b""
+        """The last bytes of a part of a head."""
         self._awaits_head = False
+        self._handled: RequestResponseCycle | None = None
+        """The request in a handler, or the last one that was. `cycle` is the last one that arrived."""
         self._refusal: InputError | None = None
         self._is_ending = False
         """Whether everything that the client still sends is discarded."""
@@ -216,6 +224,7 @@ class GymHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = HeldFlow(transport, self.server_state.held)
         self._awaits_head = True
         self.server_state.heads.add(self)
 
@@ -224,11 +233,38 @@ class GymHttpProtocol(HttpToolsProtocol):
         if self._closing is not None:
             self._closing.cancel()
         super().connection_lost(exc)
+        self.flow.release()
+        if self._handled is not None and not self._handled.response_complete:
+            self._handled.disconnected = True
+            self._handled.message_event.set()
         self._tell_of_disconnect()
 
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
             return
+        if not self.flow.is_holding:
+            self._parse(Unparsed(data))
+        elif not self.flow.add(data):
+            self._refuse(_too_many_waiting())
+
+    def _parse(self, part: Unparsed) -> None:
+        """Parse bytes up to the first request that has to wait, and hold the rest."""
+        data, start = part
+        tail = self._tail
+        while start < len(data) and not self.pipeline:
+            is_answered = self.cycle is None or self.cycle.response_complete
+            end = find_piece_end(Unparsed(data, start), tail, is_answered=is_answered)
+            self._parse_piece(data if end - start == len(data) else memoryview(data)[start:end])  # type: ignore[arg-type]
+            if self._is_ending or self not in self.connections:  # refused, or now a websocket
+                return
+            start, tail = end, b""
+        self._tail = (self._tail + data[-3:])[-3:] if self._is_in_head else b""
+        if self.pipeline:
+            head_bytes = len(self.url) + sum(len(name) + len(value) for name, value in self.scope["headers"])
+            if not self.flow.hold(Unparsed(data, start), head_bytes):
+                self._refuse(_too_many_waiting())
+
+    def _parse_piece(self, data: bytes) -> None:
         self._unparsed += len(data)
         super().data_received(data)
         if self._is_ending:
@@ -244,9 +280,14 @@ class GymHttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        if len(self.headers) > MAX_HEADERS or (
-            self._unparsed > MAX_HEAD_BYTES
-            and len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES
+        if (
+            len(self.url) > MAX_URL_BYTES
+            or len(self.headers) > MAX_HEADERS
+            or (
+                self._unparsed > MAX_HEAD_BYTES
+                and len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+                > MAX_HEAD_BYTES
+            )
         ):
             self._refusal = _too_large(self.url)
             raise self._refusal
@@ -269,8 +310,11 @@ class GymHttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         is_last = not self.pipeline
         super().on_response_complete()
-        if self._is_ending and is_last:
-            self.linger()
+        if self._is_ending:
+            if is_last:
+                self.linger()
+        elif self.flow.is_holding and not self.transport.is_closing():
+            self._parse(self.flow.release())
 
     def send_400_response(self, msg: str) -> None:
         refusal, self._refusal = self._refusal, None
@@ -304,7 +348,7 @@ class GymHttpProtocol(HttpToolsProtocol):
         self._forget_head()
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
+        self.flow.release()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._closing = self.loop.call_later(LINGER_S, self.transport.close)
@@ -313,6 +357,7 @@ class GymHttpProtocol(HttpToolsProtocol):
         """Refuse what the client sends now and everything after it; earlier requests are answered."""
         self._is_ending = True
         self._forget_head()
+        self.flow.release()
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if self.pipeline and cycle.more_body:
@@ -338,16 +383,20 @@ class GymHttpProtocol(HttpToolsProtocol):
             self.server_state.heads.remove(self)
 
     def _tell_of_disconnect(self) -> None:
-        call = getattr(self.cycle, "on_disconnect", None)
-        if call is not None and self.cycle.disconnected:
+        call = getattr(self._handled, "on_disconnect", None)
+        if call is not None and self._handled is not None and self._handled.disconnected:
             call()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._handled = cycle
+        super()._start_asgi_task(cycle, app)
 
 
 def _too_large(url: bytes) -> InputError:
     """Return the refusal of a head whose URL, as far as it is known, is `url`."""
-    if len(url) > MAX_HEAD_BYTES // 2:
+    if len(url) > MAX_URL_BYTES:
         return InputError(
-            f"the URL of the request has more than {MAX_HEAD_BYTES // 2} bytes",
+            f"the URL of the request has more than {MAX_URL_BYTES} bytes",
             code="url_too_long",
             status=HTTPStatus.REQUEST_URI_TOO_LONG,
         )
@@ -355,4 +404,14 @@ def _too_large(url: bytes) -> InputError:
         f"the head of the request has more than {MAX_HEAD_BYTES} bytes or {MAX_HEADERS} headers",
         code="headers_too_large",
         status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    )
+
+
+def _too_many_waiting() -> InputError:
+    return InputError(
+        f"the requests that wait behind others of their connections have {MAX_HELD_BYTES >> 20} MiB, and this server "
+        "reads no more of them",
+        code="requests_waiting",
+        retryable=True,
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
     )

@@ -31,7 +31,7 @@ from nemo_gym.serving.disconnects import DisconnectWatch
 from nemo_gym.serving.own_routes import is_about_server
 from nemo_gym.serving.path_counters import PathCounters
 from nemo_gym.serving.prometheus import LatencyHistogram
-from nemo_gym.serving.request_bodies import BodyReader
+from nemo_gym.serving.request_bodies import BodyReader, require_plain
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 _POLICY_VIOLATION = 1008
 _DEADLINE = DEADLINE_HEADER.encode()
 _LENGTH = b"content-length"
+_CONTENT_ENCODING, _TRANSFER_ENCODING = b"content-encoding", b"transfer-encoding"
 
 
 @dataclass(slots=True)
@@ -124,8 +125,11 @@ class RequestMiddleware:
         has_route: Callable[[Scope], bool] | None,
     ) -> bytes | None:
         """Return the body of an admitted request; empty if it has none, or no route would read it."""
-        if has_route is not None and has_body(headers) and not has_route(scope):
-            return b""
+        if has_body(headers):
+            if has_route is not None and not has_route(scope):
+                return b""
+            if _CONTENT_ENCODING in headers or _TRANSFER_ENCODING in headers:
+                require_plain(scope["headers"])
         is_trusted = getattr(send, "has_whole_request", False) or self.access.has_token(headers)
         return await self.bodies.read(receive, headers.get(_LENGTH), is_trusted=is_trusted)
 

@@ -7,6 +7,7 @@ and so is the memory that unfinished bodies take together.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from nemo_gym.failures import InputError
@@ -18,6 +19,30 @@ BODY_S = 60.0
 _TOGETHER = 4
 """Unfinished bodies may take the memory of so many of the largest ones."""
 _MIB = 1 << 20
+
+
+_CODINGS = (b"content-encoding", b"transfer-encoding")
+_PLAIN = frozenset({b"", b"identity", b"chunked"})
+
+
+def require_plain(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raise `InputError` (415) for a body in a coding such as gzip: nothing here decodes it.
+
+    `headers`: all of a request with a body.
+    """
+    given = [value for name, value in headers if name in _CODINGS]
+    coded = [value for value in given if not _PLAIN.issuperset(_split_codings(value))]
+    if coded:
+        raise InputError(
+            f"the body is sent as {b', '.join(coded).decode('latin-1')!r}, and this server reads only plain ones",
+            code="content_encoding",
+            status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            remedy="Send it without Content-Encoding: bodies are read as they are.",
+        )
+
+
+def _split_codings(value: bytes) -> list[bytes]:
+    return [each.strip().lower() for each in value.split(b",")]
 
 
 class BodyReader:

@@ -1,9 +1,10 @@
 """Calls by server name: the choice of the replica, the deadline, and retries.
 
-A call is retried only when that is safe (design decision 6): it was not delivered; or a proxy or engine replied 408,
-429, 502, 503 or 504; or the connection broke and the call is repeatable (a model call, a session opened by id, a pure
-verify). A call with side effects whose connection broke fails as `ambiguous_delivery`: it may have been executed. An
-error envelope of the gym is never retried here, because the server that met the root cause has retried already.
+A call is retried only when that is safe (docs/decisions/06-safe-retries.md): it was not delivered; or a proxy or
+engine replied 408, 429, 502, 503 or 504; or the connection broke and the call is repeatable (a model call, a session
+opened by id, a pure verify). A call with side effects whose connection broke fails as `ambiguous_delivery`: it may
+have been executed. An error envelope of the gym is never retried here, because the server that met the root cause has
+retried already.
 
 The budget bounds the attempts and the seconds since the first failure; a long generation does not use it up. While the
 circuit breaker of an endpoint is open (`nemo_gym.transport.circuit_breaker`), calls to it wait within the seconds of

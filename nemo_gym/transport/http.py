@@ -1,9 +1,9 @@
 """The transport over sockets: a lean client of our own for the servers of a gym and other `http://` URLs, aiohttp for
 everything else.
 
-Three timeouts (design decision 5): connecting is bounded in seconds; TCP keep-alive probes silent sockets; the caller's
-deadline alone bounds how long a response may take. A universal read timeout would cut off the longest trajectories and
-bias training.
+Three timeouts: connecting is bounded in seconds; TCP keep-alive probes silent sockets; the caller's deadline alone
+bounds how long a response may take. A universal read timeout would cut off the longest trajectories and bias training
+(docs/decisions/05-three-clocks.md).
 
 In-flight calls are capped at half of RLIMIT_NOFILE; further calls wait in FIFO order.
 """

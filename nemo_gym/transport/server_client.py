@@ -211,20 +211,20 @@ class ServerClient(BaseModel):
         cookies: Mapping[str, Any] | None = None,
         session: str | None = None,
         repeatable: bool | None = None,
-        **_: Any,
+        timeout: float | aiohttp.ClientTimeout | None = None,
+        **ecosystem: Any,
     ) -> ServerReply:
         """Send one call to `server_name` and return the reply, whatever its status.
 
-        While the policy acts, a control route cannot be called: the path may be a tool name that the model made up, so
-        the reply is that of an unknown tool.
-
         `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged.
-        `repeatable`: whether the call may be sent again after a broken connection. The default is True for GET and for
-        paths that are safe to repeat.
-        Raises `TransportError`, `DeadlineError` or `ConfigError`.
+        `repeatable`: whether it may be sent again after a broken connection. The default is that of its path.
+        `timeout`: seconds for the whole call; the rollout's deadline holds in any case.
+        Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option.
         """
+        _refuse_unknown(ecosystem)
         context = current_context.get()
         if context is not None and context.is_policy_acting and is_control_route(url_path):
+            # The path may be a tool name that the model made up.
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
         call = _new_call(method, url_path, json, data, params, headers)
         if cookies:
@@ -232,12 +232,25 @@ class ServerClient(BaseModel):
             session = session or session_of_cookies(cookies)
         if repeatable is not None:
             call.repeatable = repeatable
-        caller = self.own_caller
-        _put_own_headers(call, server_name, caller.token, session, context)
-        reply = await caller.send(server_name, call, call.propagated)
+        _put_own_headers(call, server_name, self.own_caller.token, session, context)
+        sending = self.own_caller.send(server_name, call, call.propagated)
+        reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
         return ServerReply(reply, method, f"{server_name}{call.path}")
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    if unknown := [name for name in options if not name.startswith("_")]:
+        names = ", ".join(f"`{name}`" for name in unknown)
+        raise TypeError(
+            f"calls between servers have no option {names}; they take json, data, params, headers, cookies, session, "
+            "repeatable and timeout"
+        )
+
+
+def _read_seconds(timeout: float | aiohttp.ClientTimeout) -> float | None:
+    return timeout if isinstance(timeout, int | float) else timeout.total
 
 
 def _head_of(config: Mapping[str, Any]) -> BaseServerConfig:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
-from nemo_gym.verify.json_equality import is_same_json
+from nemo_gym.verify.json_equality import is_same_json, is_same_number
 
 _SHOWN_CHARS = 200
 
@@ -41,7 +41,7 @@ def check_return_value(reply: bytes, name: str, accepted: Sequence[Any], toleran
     """Compare a returned value, in a reply of the harness, with the accepted ones. Raises SolutionFailed.
 
     Accepted values are JSON. Tuples count as arrays, and object keys as their JSON texts. `true` is not 1. Numbers
-    that are not integers may differ by `tolerance`.
+    that are not integers may differ by `tolerance` (`is_same_number`).
     """
     try:
         value = _as_json(_loaded(reply))
@@ -55,7 +55,8 @@ def is_same_output(expected: str, printed: str, tolerance: float) -> bool:
     """Return whether a program printed the expected words on the expected lines.
 
     Empty lines and the amount of white space are ignored. A word that is expected to be a decimal (`0.5`, `1e-3`)
-    may differ by `tolerance`, absolutely or relatively. Every other word must be the same.
+    may differ by `tolerance`, absolutely or relatively, unless it is whole and an integer is printed. Every other word
+    must be the same.
     """
     wanted, given = _lines_of_words(expected), _lines_of_words(printed)
     return len(wanted) == len(given) and all(
@@ -75,7 +76,8 @@ def _is_same_word(expected: str, printed: str, tolerance: float) -> bool:
     wanted, given = _decimal(expected), _decimal(printed)
     if wanted is None or given is None or not any(mark in expected for mark in ".eE"):
         return False
-    return math.isclose(wanted, given, rel_tol=tolerance, abs_tol=tolerance)
+    whole = int(given) if printed.lstrip("+-").isdecimal() else given
+    return is_same_number(wanted, whole, tolerance)
 
 
 def _decimal(word: str) -> float | None:

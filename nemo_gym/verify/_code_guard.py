@@ -1,10 +1,13 @@
-"""Keep the objects of a solution from deciding its tests, where both share an interpreter.
+"""Keep the objects and exceptions of a solution from deciding its tests, where both share an interpreter.
 
-The harness executes this source before it loads the solution. Two rules:
+The harness executes this source before it loads the solution. Four rules:
 
 - The operators that a class of the solution defines count between objects of the solution only. Against any other
   object Python falls back on the other's operators, or on those of the built-in base class.
 - The solution must not return an object that equals everything, such as `mock.ANY`.
+- An exception that ends iterations, programs or tests without an error (StopIteration, SystemExit, SkipTest) leaves the
+  solution as a RefusedEnd, unless the tests name it.
+- A test of unittest counts if it succeeded. It may be skipped or expected to fail if the tests say so.
 
 A class is the library's if it is found by its name in a module below the interpreter's folders; the classes of the
 tests are those that appear between the solution and the first call. A solution that attacks this guard on purpose can
@@ -47,6 +50,12 @@ CLOSED = ids_of(
 """Types whose members are not the value's."""
 PROXIES = ids_of(weakref.ProxyType, weakref.CallableProxyType)
 HEAP_TYPE, IMMUTABLE_TYPE = 1 << 9, 1 << 8
+ENDS = frozenset({"StopIteration", "StopAsyncIteration", "SkipTest", "_ShouldStop"})
+"""The exceptions, apart from those that are no `Exception`, by which an iteration or a test ends without an error."""
+ITERATION_END = {"__next__": StopIteration, "__anext__": StopAsyncIteration}
+"""The methods that end an iteration by an exception."""
+EXEMPTIONS = ("skip", "skipIf", "skipUnless", "skipTest", "SkipTest", "expectedFailure")
+"""The names by which tests say that one of them need not succeed."""
 MOST_OBJECTS = 20_000
 """Objects of a returned value that are looked at."""
 SLOT = types.WrapperDescriptorType
@@ -66,10 +75,15 @@ class DishonestObject(TypeError):
     """The solution returned an object that equals everything, or that lies about its class."""
 
 
-class Guard:
-    """Made before the solution is loaded. `disarm_all` follows the solution."""
+class RefusedEnd(Exception):
+    """An exception of the solution that the tests must not take for the end of an iteration or of a test."""
 
-    def __init__(self) -> None:
+
+class Guard:
+    """Made before the solution is loaded, for tests with the names `expected`. `disarm_all` follows the solution."""
+
+    def __init__(self, expected: frozenset[str] = frozenset()) -> None:
+        self._expected = expected
         folders = (sys.prefix, sys.base_prefix, os.__file__.removesuffix("/os.py"))
         self._roots = tuple(f"{os.path.realpath(folder)}/" for folder in folders)
         self._others: dict[int, type] = {id(kind): kind for kind in find_classes()}
@@ -96,7 +110,7 @@ class Guard:
         for name, member in list(members_of(kind).items()):
             wrapped = member
             if type(member) is types.FunctionType:
-                wrapped = self._wrap_function(member)
+                wrapped = self._wrap_function(member, ITERATION_END.get(name))
             elif isinstance(member, (staticmethod, classmethod)):
                 wrapped = type(member)(self._wrap_function(member.__func__))
             elif isinstance(member, property) and member.fget is not None:
@@ -104,23 +118,75 @@ class Guard:
             if wrapped is not member:
                 type.__setattr__(kind, name, wrapped)
 
-    def _wrap_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_function(
+        self, function: Callable[..., Any], own_end: type[BaseException] | None = None
+    ) -> Callable[..., Any]:
+        """Return a function whose exceptions and values are checked. `own_end` is the one that may leave it."""
+
         def guarded(*args: Any, **kwargs: Any) -> Any:
             if not self._has_been_called:  # the classes since the solution are those of the tests
                 self._has_been_called = True
                 self._others.update((id(kind), kind) for kind in find_classes() if id(kind) not in self._own)
-            value = function(*args, **kwargs)
+            try:
+                value = function(*args, **kwargs)
+            except BaseException as error:
+                self._refuse_end(error, own_end)
+                raise
             if type(value) is types.GeneratorType:
                 return self._relay_generator(value)
-            return self._relay_awaited(value) if type(value) is types.CoroutineType else self._check(value)
+            return (
+                self._relay_awaited(value, own_end)
+                if type(value) is types.CoroutineType
+                else self._check(value)
+            )
 
         guarded.__dict__.update(getattr(function, "__dict__", {}), __wrapped__=function)
         guarded.__name__ = getattr(function, "__name__", guarded.__name__)
         guarded.__doc__ = function.__doc__
         return guarded
 
-    async def _relay_awaited(self, value: Awaitable[Any]) -> Any:
-        return self._check(await value)
+    async def _relay_awaited(self, value: Awaitable[Any], own_end: type[BaseException] | None) -> Any:
+        try:
+            result = await value
+        except BaseException as error:
+            if type(error).__name__ not in ("CancelledError", "GeneratorExit"):  # the tests may end it
+                self._refuse_end(error, own_end)
+            raise
+        return self._check(result)
+
+    def _refuse_end(self, error: BaseException, own_end: type[BaseException] | None) -> None:
+        """Raise a RefusedEnd in place of an exception that ends something without an error."""
+        kinds = ancestors_of(type(error))
+        names = {name_of(kind) for kind in kinds} - {"Exception", "BaseException", "object"}
+        is_error = Exception in kinds and names.isdisjoint(ENDS)
+        if not is_error and own_end not in kinds and names.isdisjoint(self._expected):
+            raise RefusedEnd(f"{name_of(kinds[0])} left the solution") from error
+
+    def run_unittest(self, module: types.ModuleType, tests: types.CodeType, _: object) -> None:
+        """Run every TestCase of the tests. Raises AssertionError with the first problem."""
+        import unittest
+
+        exec(tests, module.__dict__)
+        cases = [
+            case
+            for case in module.__dict__.values()
+            if isinstance(case, type) and issubclass(case, unittest.TestCase)
+        ]
+        result, succeeded = unittest.TestResult(), list[str]()
+        result.addSuccess = lambda test: succeeded.append(test.id())  # type: ignore[method-assign]
+        suite = unittest.TestSuite(map(unittest.TestLoader().loadTestsFromTestCase, cases))
+        planned = suite.countTestCases()
+        suite.run(result)
+        if not planned:
+            raise AssertionError("no test ran")
+        if result.unexpectedSuccesses:
+            raise AssertionError(
+                f"{result.unexpectedSuccesses[0].id()}: passed, although it is expected to fail"
+            )
+        for case, trace in (*result.errors, *result.failures):
+            raise AssertionError(f"{case.id()}: {trace.strip().splitlines()[-1]}")
+        if not succeeded or (len(succeeded) < planned and self._expected.isdisjoint(EXEMPTIONS)):
+            raise AssertionError(f"{len(succeeded)} of {planned} tests succeeded")
 
     def _relay_generator(self, values: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         try:

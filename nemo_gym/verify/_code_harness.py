@@ -49,6 +49,7 @@ else:
 
 LARGEST_PLAIN_INT = 1 << 63
 COLLECTIONS = (tuple, set, frozenset)
+ITERATION_ENDS = (StopIteration, StopAsyncIteration)
 OPAQUE = '{"opaque":'
 """The beginning of an opaque object. Quotes in texts are escaped, so it occurs nowhere else."""
 LONGEST_MESSAGE = 500
@@ -278,8 +279,8 @@ class CandidateError(Exception):
 class Candidate:
     """The solution's function as the tests see it: another sandbox answers every call."""
 
-    def __init__(self, channel: HarnessPipes, name: str) -> None:
-        self._channel = channel
+    def __init__(self, channel: HarnessPipes, name: str, expected: frozenset[str]) -> None:
+        self._channel, self._expected = channel, expected
         self.__name__ = name
         self.not_plain: NotPlainData | None = None
         """Set when the solution returns something else than plain data. The tests cannot pass then."""
@@ -300,14 +301,23 @@ class Candidate:
             self.not_plain = error
             raise
         if word == "raised":
-            raise error_named(*value)
+            raise error_named(*value, expected=self._expected)
         return value
 
 
-def error_named(name: str, message: str) -> Exception:
-    """Return the built-in exception of that name, or a CandidateError."""
+def is_error(kind: type[BaseException]) -> bool:
+    """Return whether exceptions of `kind` are errors, and not the end of an iteration or of a program."""
+    return issubclass(kind, Exception) and not issubclass(kind, ITERATION_ENDS)
+
+
+def error_named(name: str, message: str, *, expected: frozenset[str] = frozenset()) -> BaseException:
+    """Return the built-in exception of that name, or a CandidateError.
+
+    Python takes some exceptions for the end of an iteration or of a program. A `map` in the tests would end early and
+    silently by them, so only tests that name them, among `expected`, get them as they are.
+    """
     kind = getattr(sys.modules["builtins"], name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
+    if isinstance(kind, type) and issubclass(kind, BaseException) and (name in expected or is_error(kind)):
         try:
             return kind(message)
         except TypeError:  # its constructor takes other arguments, as UnicodeDecodeError's does
@@ -317,10 +327,11 @@ def error_named(name: str, message: str) -> Exception:
 
 def play_tests(channel: HarnessPipes, job: dict[str, Any]) -> None:
     """Run the part `tests`: first `context` (helpers), then the tests, which may define `check`."""
-    candidate = Candidate(channel, job["entry_point"])
     try:
-        module = load(compile(job["context"], "<context>", "exec", dont_inherit=True), "tests")
+        context = compile(job["context"], "<context>", "exec", dont_inherit=True)
         tests = compile(job["tests"], "<tests>", "exec", dont_inherit=True)
+        candidate = Candidate(channel, job["entry_point"], find_names(context) | find_names(tests))
+        module = load(context, "tests")
     except BaseException as error:
         channel.send("broken", dump(describe(error)))
         return
@@ -339,7 +350,7 @@ def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
         channel.send("broken", dump(describe(error)))
         return
     channel.send("compiled")
-    guard = make_guard(job["guard"])
+    guard = make_guard(job["guard"], find_names(tests))
     try:
         module = load(compile_first(job["sources"]), "solution")
     except BaseException as error:
@@ -353,7 +364,7 @@ def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
     if callable(candidate):
         candidate = guard.wrap(candidate)
         setattr(module, job["entry_point"], candidate)
-    run = run_unittest if job["style"] == "unittest" else run_check
+    run = guard.run_unittest if job["style"] == "unittest" else run_check
     verdict = verdict_of(lambda: run(module, tests, candidate))
     if guard.refused:
         verdict = {"passed": False, "not_plain": guard.refused}
@@ -362,11 +373,17 @@ def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
     channel.send("verdict", dump_fields(verdict))
 
 
-def make_guard(source: str) -> Any:
+def find_names(code: CodeType) -> frozenset[str]:
+    """Return the names of variables and attributes in a program, without those of its functions' own variables."""
+    inner = [const for const in code.co_consts if isinstance(const, type(code))]
+    return frozenset(code.co_names).union(*map(find_names, inner))
+
+
+def make_guard(source: str, expected: frozenset[str]) -> Any:
     """Make the guard of `_code_guard`, whose source comes with the job, in a namespace of its own."""
     namespace: dict[str, Any] = {"__name__": "guard"}
     exec(compile(source, "<guard>", "exec"), namespace)
-    return namespace["Guard"]()
+    return namespace["Guard"](expected)
 
 
 def verdict_of(run: Callable[[], None]) -> dict[str, Any]:
@@ -387,26 +404,6 @@ def run_check(module: ModuleType, tests: CodeType, candidate: object) -> None:
     check = module.__dict__.get("check")
     if check is not None:
         check(candidate)
-
-
-def run_unittest(module: ModuleType, tests: CodeType, _: object) -> None:
-    """Run every TestCase of the tests. Raises AssertionError with the first problem."""
-    import unittest
-
-    exec(tests, module.__dict__)
-    cases = [
-        case
-        for case in module.__dict__.values()
-        if isinstance(case, type) and issubclass(case, unittest.TestCase)
-    ]
-    result = unittest.TestResult()
-    unittest.TestSuite(map(unittest.TestLoader().loadTestsFromTestCase, cases)).run(result)
-    if result.testsRun == 0:
-        raise AssertionError("no test ran")
-    if result.unexpectedSuccesses:
-        raise AssertionError(f"{result.unexpectedSuccesses[0].id()}: passed, although it is expected to fail")
-    for case, trace in (*result.errors, *result.failures):
-        raise AssertionError(f"{case.id()}: {trace.strip().splitlines()[-1]}")
 
 
 def line_of(error: BaseException) -> int | None:

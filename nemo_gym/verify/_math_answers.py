@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from nemo_gym.verify._brackets import blank_brackets, split_outside_brackets
-from nemo_gym.verify._math_names import is_name, is_statement, names_one_value, write_out_modulus
+from nemo_gym.verify._math_names import (
+    is_name,
+    is_statement,
+    names_one_value,
+    split_modulus,
+    write_both_signs,
+    write_out_modulus,
+)
 from nemo_gym.verify._math_words import Time, Words, is_identifier, read_named_value, read_time, read_words
 from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, spelled
 from nemo_gym.verify._typesetting import strip_text_command, strip_typesetting
@@ -103,6 +110,8 @@ def read_answer(text: str) -> Answer:
     quantity = read_quantity(text)
     if quantity is not None:
         return Value(spelled(text), quantity, quantity.unit)
+    if (residue := split_modulus(text)) is not None:
+        return Labelled(residue[1], read_answer(residue[0]))
     named = read_named_value(text)
     if named is not None:
         return _read(named, 0)
@@ -384,11 +393,8 @@ def _is_one_bracket(text: str) -> bool:
     return not outside.removeprefix("\\")[1:-1].removesuffix("\\").strip()
 
 
-_UNION, _RATIO, _SIGNS = (
-    re.compile(r"\\cup(?![a-zA-Z])"),
-    re.compile(r":"),
-    re.compile(r"\\[pm]{2}(?![a-zA-Z])"),
-)
+_UNION, _RATIO = re.compile(r"\\cup(?![a-zA-Z])"), re.compile(r":")
+_SIGNS = re.compile(r"\\[pm]{2}(?![a-zA-Z])")
 
 
 def _read_union(text: str, depth: int) -> Answer | None:
@@ -399,14 +405,8 @@ def _read_union(text: str, depth: int) -> Answer | None:
                 raise Unstructured("a member is missing")
             return Collection(marks, tuple(_read(part, depth) for part in parts))
     if _SIGNS.search(text):
-        return Collection(",", tuple(_read(part, depth) for part in _both_signs(text)))
+        return Collection(",", tuple(_read(part, depth) for part in write_both_signs(text)))
     return None
-
-
-def _both_signs(text: str) -> Iterator[str]:
-    for upper, lower in (("+", "-"), ("-", "+")):
-        signed = re.sub(r"\\pm(?![a-zA-Z])", upper, text)
-        yield re.sub(r"\\mp(?![a-zA-Z])", lower, signed).lstrip("+ ")
 
 
 _TRAILING_UNIT = re.compile(

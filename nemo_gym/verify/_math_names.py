@@ -8,6 +8,7 @@ x^2, 2x, x+1, |x|, 2x+3y, x^2+y^2         equations to be solved, and curves: `x
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nemo_gym.verify._notation import spelled
 
@@ -57,6 +58,43 @@ def write_out_modulus(text: str) -> str:
     return f"{name} {below} -({bound}) or {name} {operator} {bound}"
 
 
+_RESIDUE = re.compile(
+    r"(?P<value>[^,;=<>]*[^\s,;(\\=<>])[\s\\]*(?P<modulus>\\pmod\s*(?:\{[^{}]*\}|\d)|\(\s*(?:\\?b?mod|\\text\s*\{\s*mod\s*\})\s*\w+\s*\))"
+)
+
+
+def split_modulus(text: str) -> tuple[str, str] | None:
+    r"""Return a value and its modulus, `3` and `\pmod{7}` of `3 \pmod{7}`; None for a congruence and other texts."""
+    found = _RESIDUE.fullmatch(text)
+    return (found["value"], found["modulus"]) if found and "\\equiv" not in found["value"] else None
+
+
+_FREE_INTEGER = re.compile(
+    r"(?P<formula>.*?\S)[\s,;(]+(?:(?:where|for|with|and)\s+)?(?:(?:any|all|every|some|each)\s+)?"
+    r"(?:integers?\s+(?P<last>[a-zA-Z])|(?P<first>[a-zA-Z])\s*(?:\\in\s*\\mathbb\{Z\}|(?:is\s+|being\s+)?(?:an|any)\s+integer))"
+    r"[\s).]*",
+    re.DOTALL,
+)
+_N = re.compile(r"(?<![a-zA-Z\\])n(?![a-zA-Z])")
+_TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
+
+
+def name_free_integer(text: str) -> str:
+    r"""Return a formula of any integer with n for its name: `k\pi, k \in \mathbb{Z}` is `n\pi, n \in \mathbb{Z}`."""
+    found = (
+        _FREE_INTEGER.fullmatch(_TEXT.sub(r" \1 ", spelled(text)))
+        if "nteger" in text or "Z" in text or "ℤ" in text
+        else None
+    )
+    if found is None:
+        return text
+    name = re.compile(rf"(?<![a-zA-Z\\]){found['first'] or found['last']}(?![a-zA-Z])")
+    formula = found["formula"].rstrip(" ,;(")
+    if name.search(formula) is None or _N.search(name.sub("", formula)):
+        return text
+    return rf"{name.sub('n', formula)}, n \in \mathbb{{Z}}"
+
+
 _TERM_NAME = re.compile(
     r"\\(?:vec|overline|bar|hat|mathbf|mathrm|angle|triangle)\s*\{?\s*[a-zA-Z]{1,3}\}?(?:_\{?\w{1,5}\}?)?"
     r"|\[[A-Z]{3,6}\]|\\[a-zA-Z]+|[a-zA-Z]\s*\(\s*-?(?:\d+|[A-Z])\s*\)|[A-Z]{2,4}(?![a-z])"
@@ -89,3 +127,10 @@ def names_one_value(text: str) -> bool:
     if modulus and is_name(inner):
         return re.match(r"[zw](?![a-zA-Z])|[A-Z]|\\(?:vec|overline|mathbf)", inner) is not None
     return len(names) > 1 and not names <= _COORDINATES
+
+
+def write_both_signs(text: str) -> Iterator[str]:
+    r"""Yield a formula with the upper and with the lower sign of its `\pm` and `\mp`."""
+    for upper, lower in (("+", "-"), ("-", "+")):
+        signed = re.sub(r"\\pm(?![a-zA-Z])", upper, text)
+        yield re.sub(r"\\mp(?![a-zA-Z])", lower, signed).lstrip("+ ")

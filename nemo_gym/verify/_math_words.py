@@ -83,14 +83,50 @@ _NAMED_SETS = {
 }  # fmt: skip
 
 
+_RATIO = re.compile(r"\d+(?: to \d+)+")
+
+
 def read_named_value(text: str) -> str | None:
-    r"""Return the formula that words name: `\text{five}` is 5, "all real numbers" is `\mathbb{R}`; None for others."""
+    r"""Return the formula that words name, else None: `\text{five}` is 5, "all reals" `\mathbb{R}`, "2 to 3" 2:3."""
     words = " ".join(unwrapped(text).lower().split()).strip(" .")
+    if _RATIO.fullmatch(words):
+        return words.replace(" to ", ":")
     number = _NUMBER_WORDS.fullmatch(words) if words else None
     if number is None:
         return _NAMED_SETS.get(words)
     parts = [_NUMBERS.get(number[part] or "", 0) for part in ("hundreds", "tens", "ones", "small")]
     return str(100 * parts[0] + sum(parts[1:]))
+
+
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_MONTH_DAY = re.compile(rf"\b({_MONTHS}) (?:the )?(\d{{1,2}})(?:st|nd|rd|th)\b")
+_DAY_MONTH = re.compile(rf"\b(?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTHS})\b")
+
+
+def write_date(words: str) -> str:
+    """Return normalized words with a day behind its month, and without the ending of its ordinal: "march 5"."""
+    return _DAY_MONTH.sub(r"\2 \1", _MONTH_DAY.sub(r"\1 \2", words))
+
+
+_QUALIFIED = re.compile(
+    r"\b(?:but|however|unless|except|if|although|maybe|sometimes|partly|only|depends?|or|either|unsure|not\s+sure|wait"
+    r"|actually|both)\b"
+)
+_COUNTED = re.compile(
+    r"infinitely many (?:(?:real|integer|such|different|distinct|positive|complex|possible) )?[a-z]+s"
+)
+
+
+def affirms(short: str, long: str) -> bool:
+    """Return whether `long` explains `short`: "yes, the series converges", "infinitely many solutions"."""
+    if short == "infinitely many":
+        return _COUNTED.fullmatch(long) is not None
+    if short not in ("yes", "no", "true", "false"):
+        return False
+    said = long.removeprefix(short)
+    contrary = {"yes": "no", "no": "yes", "true": "false", "false": "true"}[short]
+    is_other = _QUALIFIED.search(said) is not None or re.search(rf"\b{contrary}\b", said) is not None
+    return long.startswith(short) and said[:1] in (",", ";", ":", ".", "!") and not is_other
 
 
 def unwrapped(text: str) -> str:

@@ -9,10 +9,10 @@ White space separates: `is_same_spelling("3 1/2", "31/2")` is false. It means no
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify._typesetting import strip_typesetting
+from nemo_gym.verify.folding import fold_compatibility
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
@@ -65,6 +65,10 @@ _REPLACEMENTS = Rewriting(
         (r"\\begin\s*\{(?:array\}\s*\{[^{}]*|(?:small|[bB])?matrix)\}", r"\\begin{pmatrix}"),
         (r"\\end\s*\{(?:array|(?:small|[bB])?matrix)\}", r"\\end{pmatrix}"),
         (r"[\[(]\s*(\\begin\{pmatrix\}(?:(?!\\end).)*\\end\{pmatrix\})\s*[\])]", r"\1"),
+        (r"\A\s*\\langle(?![a-zA-Z])((?:[^\\]|\\(?![lr]angle))*+)\\rangle\s*\Z", r"(\1)"),
+        (r"\A\s*<([^<>=]*,[^<>=]*)>\s*\Z", r"(\1)"),
+        (r"\\pmod\s*(\w)", r"\\pmod{\1}"),
+        (r"\\(?:colon|ratio)(?![a-zA-Z])", ":"),
         (r"\\cr(?![a-zA-Z])", r"\\\\"),
         (r"\\\\\s*\[[\d.]+\s*[a-z]{2}\]", r"\\\\ "),
         (r"\\\\\s*(?=\\end(?![a-zA-Z]))", ""),
@@ -104,7 +108,7 @@ def spelled(text: str) -> str:
     """Return `text` in one spelling. Runs in linear time for every replacement."""
     text = strip_typesetting(text)
     text = write_scripts(text)
-    text = "".join(_SYMBOLS.get(char) or unicodedata.normalize("NFKC", char) for char in text)
+    text = fold_compatibility("".join(_SYMBOLS.get(char, char) for char in text))
     text = _REPLACEMENTS.rewrite(text)
     text = _RUN.sub(lambda run: _NAMES.get(run[0], run[0]), text)
     return " ".join(text.split()).rstrip(" ,;.")

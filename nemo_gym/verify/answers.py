@@ -4,9 +4,14 @@ Only the last assistant message counts, without its reasoning: a verifier that r
 naming every answer once. When a text holds several answers of one form, the last one counts. Forms are tried from the
 most explicit to the least explicit:
 
-    boxed   \boxed{X} or \fbox{X}
-    tag     <answer>X</answer>
-    line    "#### X", "A: X", "Answer: X", "The answer is X"
+    boxed      \boxed{X} or \fbox{X}
+    tag        <answer>X</answer>
+    line       "#### X", "A: X", "Answer: X", "The answer is X", in other languages too
+    json       {"answer": X} at the end
+    sentence   the only value in the last sentence: "So 73 rolls are left."
+
+The text after an answer may take it back ("Wait, that is wrong") or state another one ("The final answer is 14."). Then
+only that text counts.
 
 An answer may have several marks: "Answer: $\boxed{X}$" is X. A box that the words around it deny ("not \boxed{X}",
 "\boxed{X} is wrong") or make another quantity of ("at least \boxed{X}") states nothing, and boxes that "or" or a
@@ -15,14 +20,26 @@ comma joins are one answer, so that no text names all answers and wins.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from nemo_gym.responses.wire import read_field, text_of_content
 from nemo_gym.verify._denials import is_denied
+from nemo_gym.verify.answer_boxes import (
+    LONGEST_JOINT,
+    Stated,
+    cut_at_closing_brace,
+    find_box,
+    find_boxes,
+    last_boxed,
+    write_braces,
+)
+from nemo_gym.verify.answer_marks import ANSWER_MARKS, CORRECTED_ANSWER, WEAK_ANSWER_MARKS
+from nemo_gym.verify.conclusions import find_conclusion, is_value
+from nemo_gym.verify.corrections import find_retraction
 
 
 class AnswerForm(StrEnum):
@@ -31,6 +48,8 @@ class AnswerForm(StrEnum):
     BOXED = "boxed"
     TAG = "tag"
     LINE = "line"
+    JSON = "json"
+    SENTENCE = "sentence"
 
 
 class FinalAnswer(NamedTuple):
@@ -83,75 +102,68 @@ MAX_SEARCHED_CHARS = 50_000
 
 
 def final_answer(text: str, forms: Sequence[AnswerForm] = tuple(AnswerForm)) -> FinalAnswer | None:
-    """Return the final answer in the first of `forms` that occurs at the end of `text`; None when there is none.
+    """Return the last answer that `text` states and does not take back; None when there is none.
 
-    With `AnswerForm.LINE`, a line like "The answer to this must be X" counts if no form occurs.
+    At first the first of `forms` counts that occurs. Text after it counts if it takes the answer back or states another
+    one. With `AnswerForm.LINE`, a line like "The answer to this must be X" counts if no form occurs.
     """
-    text = text[-MAX_SEARCHED_CHARS:]
+    text = write_braces(text[-MAX_SEARCHED_CHARS:])
+    found = _find_first_form(text, forms)
+    while found is not None:
+        form, stated = found
+        retraction = find_retraction(stated.rest)
+        if retraction is not None:
+            text = stated.rest[retraction:]
+            found = _find_first_form(text, forms, ANSWER_MARKS + CORRECTED_ANSWER)
+            continue
+        later = _find_first_form(stated.rest, forms, ANSWER_MARKS + CORRECTED_ANSWER)
+        if later is None or not _is_other(later[1], stated.answer, later[0]):
+            return FinalAnswer(read_inner_answer(stated.answer), form)
+        found = later
+    return _find_weak_answer(text, forms)
+
+
+def _find_first_form(
+    text: str, forms: Sequence[AnswerForm], marks: Sequence[re.Pattern[str]] = ANSWER_MARKS
+) -> tuple[AnswerForm, Stated] | None:
     for form in forms:
-        answer = _EXTRACTORS[form](text)
-        if answer:
-            return FinalAnswer(read_inner_answer(answer), form)
-    answer = last_answer_line(text, WEAK_ANSWER_MARKS) if AnswerForm.LINE in forms else None
-    return FinalAnswer(answer, AnswerForm.LINE) if answer else None
+        stated = find_line(text, marks) if form is AnswerForm.LINE else _FINDERS[form](text)
+        if stated is not None and stated.answer:
+            return form, stated
+    return None
 
 
-_BRACES = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\.|[{}]", re.DOTALL)
+def _find_weak_answer(text: str, forms: Sequence[AnswerForm]) -> FinalAnswer | None:
+    line = find_line(text, WEAK_ANSWER_MARKS) if AnswerForm.LINE in forms else None
+    if line is not None and line.answer:
+        return FinalAnswer(line.answer, AnswerForm.LINE)
+    value = find_conclusion(text) if AnswerForm.SENTENCE in forms else None
+    return FinalAnswer(strip_math_marks(value), AnswerForm.SENTENCE) if value else None
 
 
-class _Box(NamedTuple):
-    start: int
-    """The place of the mark, before the content."""
-    content_start: int
-    end: int
+_SUPPOSED = re.compile(
+    r"\b(?:if|unless|suppose|had|when|some|many|students?|people|might|may|could|would|wrong|incorrect|common|not"
+    r"|tempting|someone|example|says?|said|claims?|n['’]t)\b[^.!?]*$",
+    re.IGNORECASE,
+)
+_VERDICT_WORDS = re.compile(r"(?:yes|no|true|false|none|zero|[a-zA-Z])\W*", re.IGNORECASE)
+_ROUNDED = re.compile(r"\b(?:approx|rounded|about|roughly)|≈", re.IGNORECASE)
 
 
-def last_boxed(text: str) -> str | None:
-    r"""Return the content of the last complete `\boxed{…}`, of nested boxes the innermost. Runs in linear time.
+def _is_other(later: Stated, answer: str, form: AnswerForm) -> bool:
+    """Return whether a later statement replaces `answer`. A remark on the answer or a supposition does not.
 
-    Boxes that the words around them deny or change do not count. Boxes joined by "or", "and" or a comma are one:
-    "\boxed{1} or \boxed{2}" is "1 or 2".
+    A line must state a value: "The answer is reasonable" and "If x were 2, the answer is 9" replace nothing.
     """
-    boxes = [box for box in _innermost(_find_boxes(text)) if not is_denied(text, box.start, box.end + 1)]
-    if not boxes:
-        return None
-    content = text[boxes[-1].content_start : boxes[-1].end].strip()
-    for before, after in pairwise(reversed(boxes)):
-        joint = (
-            _JOINT.fullmatch(text, after.end + 1, before.start)
-            if before.start - after.end < _LONGEST_JOINT
-            else None
-        )
-        if joint is None:
-            break
-        other = text[after.content_start : after.end].strip()
-        content = content if other == content else f"{other} {joint[1]} {content}"
-    return content
-
-
-_LONGEST_JOINT = 40
-_JOINT = re.compile(r"[\s$*_\\()\]\[]*(or|and|,|;|/|&)(?:\s*(?:or|and|else|maybe|perhaps))*[\s$*_\\()\]\[]*")
-
-
-def _find_boxes(text: str) -> list[_Box]:
-    """Return the complete boxes in the order of their starts."""
-    open_braces: list[tuple[re.Match[str], bool]] = []
-    boxes: list[_Box] = []
-    for token in _BRACES.finditer(text, 0, text.rfind("}") + 1):  # what opens after the last is never closed
-        if token["box"] or token[0] == "{":
-            open_braces.append((token, token["box"] is not None))
-        elif token[0] == "}" and open_braces:
-            opening, is_box = open_braces.pop()
-            if is_box:
-                boxes.append(_Box(opening.start(), opening.end(), token.start()))
-    return sorted(boxes)
-
-
-def _innermost(boxes: list[_Box]) -> list[_Box]:
-    """Return the boxes that hold no other one."""
-    return [
-        box for box, following in zip_longest(boxes, boxes[1:]) if not following or following.start > box.end
-    ]
+    if form is not AnswerForm.LINE:
+        return True
+    if _SUPPOSED.search(later.lead) or _ROUNDED.search(later.answer):
+        return False
+    if not (is_value(later.answer) or _VERDICT_WORDS.fullmatch(later.answer)):
+        return False
+    said = strip_math_marks(later.answer)
+    repeated = re.match(rf"(?:[a-zA-Z]\s*=\s*)?{re.escape(strip_math_marks(answer))}(?!\w|[.,/^]\d)", said)
+    return repeated is None
 
 
 _ANSWER_TAG = re.compile(r"<(?P<close>/?)answer>", re.IGNORECASE)
@@ -159,36 +171,39 @@ _ANSWER_TAG = re.compile(r"<(?P<close>/?)answer>", re.IGNORECASE)
 
 def last_tagged(text: str) -> str | None:
     """Return the content of the last complete `<answer>…</answer>`."""
+    stated = find_tag(text)
+    return stated.answer if stated else None
+
+
+def find_tag(text: str) -> Stated | None:
+    """Return `last_tagged` and the text after it."""
     start, last = None, None
     for tag in _ANSWER_TAG.finditer(text):
         if not tag["close"]:
             start = tag.end()
         elif start is not None:
-            last, start = text[start : tag.start()].strip(), None
-    return last
+            last, start = (start, tag.start(), tag.end()), None
+    return Stated(text[last[0] : last[1]].strip(), text[last[2] :]) if last else None
 
 
-_VERDICT = r"(?:correct|right|wrong|incorrect|clear|obvious|unique|below|above|as follows)\b"
-"""Words that say something about an answer, after "the answer is"."""
-_THEREFORE = r"(?:\s*,?\s*(?:therefore|thus|hence|then|indeed|simply|just)\b\s*,?)?+"
-ANSWER_WORDS = re.compile(
-    rf"(?i:.*\banswer[*_]*\s*(?:is(?![\w'’]){_THEREFORE}(?!\s*{_VERDICT})\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)"
-)
-"""Matches a line like "Answer: X" or "... the answer is X"."""
-ANSWER_MARKS = (
-    re.compile(r"####(?=\D*\d)\s*(?P<answer>.*)"),
-    re.compile(r"A:\s*(?P<answer>.*)"),
-    ANSWER_WORDS,
-)
-WEAK_ANSWER_MARKS = (
-    re.compile(r"(?i:\W*(?:the\s+)?(?:(?:final|correct)\s+)?answer)\W*(?P<answer>)$"),
-    re.compile(
-        r"(?i:.*\banswer(?:\s+(?:to|of|for|in)\s[^.:：=]{1,80}?)?"
-        r"(?:\s+(?:(?:would|should|must|will|has\s+to)\s+be|is(?!['’])|equals|comes\s+(?:out\s+)?to)\b\s*[:：]?"
-        r"|['’]s\b|\s*(?:[:：→]|[-=]>|\s[-–—]\s)))\s*(?P<answer>.*)"
-    ),
-)
-"""Lines that may also be a heading or a remark, for a text that states its answer in no other way."""
+_JSON_END = re.compile(r"\}\s*(?:```\s*)?\Z")
+_JSON_START = re.compile(r"\{\s*\"")
+
+
+def find_json(text: str) -> Stated | None:
+    """Return the value of "answer" or "final_answer" in the JSON object that ends `text`: a text or a number."""
+    end = _JSON_END.search(text[-100:])
+    start = _JSON_START.search(text) if end else None
+    if end is None or start is None:
+        return None
+    try:
+        value = json.loads(text[start.start() : len(text) - len(text[-100:]) + end.start() + 1])
+    except (ValueError, RecursionError):
+        return None
+    answer = value.get("final_answer", value.get("answer"))
+    return Stated(str(answer), "") if isinstance(answer, str | int | float) else None
+
+
 _EMPHASIS = re.compile(r"`|(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
 _FULL_STOP = re.compile(r"\.(?=\s|$)")
 _ABBREVIATION = re.compile(
@@ -203,14 +218,23 @@ _LONGEST_ANSWER = 2_000
 
 def last_answer_line(text: str, marks: Sequence[re.Pattern[str]] = ANSWER_MARKS) -> str | None:
     """Return the tidied text after the last "####", "A:", "Answer:" or "The answer is"."""
-    answer = last_marked_line(text, marks)
-    return tidy(answer) if answer else None
+    line = find_line(text, marks)
+    return line.answer if line else None
+
+
+def find_line(text: str, marks: Sequence[re.Pattern[str]]) -> Stated | None:
+    """Return `last_answer_line` and the text after it, which begins with the next sentence of its line."""
+    line = find_marked_line(text, marks)
+    if line is None or not line.answer:
+        return None
+    rest = line.answer[len(_first_sentence(line.answer)) :].lstrip(".")
+    return Stated(tidy(line.answer), f"{rest}\n{line.rest}", line.lead)
 
 
 def _write_denials(text: str) -> str:
     """Return `text` with "not" before each denied box, because a line of it may not show the denial."""
-    for box in reversed(_find_boxes(text) if "\\boxed" in text or "\\fbox" in text else []):
-        if is_denied(text, box.start, box.end + 1) and not _NOT.search(text[: box.start][-_LONGEST_JOINT:]):
+    for box in reversed(find_boxes(text) if "\\boxed" in text or "\\fbox" in text else []):
+        if is_denied(text, box.start, box.end + 1) and not _NOT.search(text[: box.start][-LONGEST_JOINT:]):
             text = f"{text[: box.start]}not {text[box.start :]}"
     return text
 
@@ -223,15 +247,23 @@ def last_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> str | None:
 
     Markdown emphasis is removed first. Of an answer with a box, the content of the box is returned.
     """
+    line = find_marked_line(text, marks)
+    return (line.answer or None) if line else None
+
+
+def find_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> Stated | None:
+    """Return `last_marked_line`, which may be empty, and the lines after it."""
     lines = _write_denials(text).splitlines()
     for index in reversed(range(len(lines))):
         plain = _EMPHASIS.sub("", lines[index]).strip()
         for mark in marks:
             match = mark.match(plain)
             if match:
-                answer = _inside_braces(match["answer"])
-                answer = _whole_statement(answer, lines[index + 1 : index + 1 + _MOST_LINES])
-                return _read_box_in(answer) or answer or None
+                answer, used = _whole_statement(
+                    cut_at_closing_brace(match["answer"]), lines[index + 1 : index + 1 + _MOST_LINES]
+                )
+                rest = "\n".join(lines[index + 1 + used :])
+                return Stated(_read_box_in(answer) or answer, rest, plain[: match.start("answer")])
     return None
 
 
@@ -241,9 +273,9 @@ _ALTERNATIVE_AFTER = re.compile(r"[\s$*_\\)\],]*(?:or|vs|versus|otherwise|altern
 
 def _read_box_in(line: str) -> str | None:
     """Return the content of the last box in an answer line; None when the line names an alternative to it."""
-    boxes = _find_boxes(line)
+    boxes = find_boxes(line)
     if len(boxes) == 1:
-        before, after = line[: boxes[0].start][-_LONGEST_JOINT:], line[boxes[0].end + 1 :]
+        before, after = line[: boxes[0].start][-LONGEST_JOINT:], line[boxes[0].end + 1 :]
         if _ALTERNATIVE_BEFORE.search(before) or _ALTERNATIVE_AFTER.match(after):
             return None
     return last_boxed(line)
@@ -260,11 +292,15 @@ def is_fence(line: str) -> bool:
     return _FENCE.fullmatch(line) is not None
 
 
-def _whole_statement(answer: str, following: Sequence[str]) -> str:
-    """Return an answer that starts on the line of its mark, or on a later one, up to the end of its fence or box."""
+def _whole_statement(answer: str, following: Sequence[str]) -> tuple[str, int]:
+    """Return an answer up to the end of its fence or box, and how many of the `following` lines it takes.
+
+    It starts on the line of its mark, or on a later one.
+    """
     kept = [] if is_fence(answer) else [answer] if answer else []
     is_fenced = not kept and bool(answer)
-    for line in following:
+    used = 0
+    for used, line in enumerate((*following, ""), 1):  # noqa: B007
         if kept and not is_fenced and not _is_open_box(kept):
             break
         if is_fence(line):
@@ -273,12 +309,12 @@ def _whole_statement(answer: str, following: Sequence[str]) -> str:
             is_fenced = True
         elif line.strip():
             kept.append(_HEAD.sub("", _EMPHASIS.sub("", line)).strip() if not kept else line)
-    return " ".join(kept).strip()
+    return " ".join(kept).strip(), used - 1
 
 
 def _is_open_box(lines: Sequence[str]) -> bool:
     said = " ".join(lines)
-    return "\\boxed" in said and not _find_boxes(said)
+    return "\\boxed" in said and not find_boxes(said)
 
 
 def tidy(answer: str) -> str:
@@ -288,8 +324,12 @@ def tidy(answer: str) -> str:
     return strip_math_marks(emphasized["content"] if emphasized else sentence)
 
 
-_REASON = re.compile(r"(?<=[\d})$%\]])(?:,?\s+because|,\s*since|\s+since(?!\s+\d))\b.*", re.DOTALL)
-"""The reason that follows a number or a formula: "18, since 9*2=18"."""
+_REASON = re.compile(
+    r"(?<=[\d})$%\]])(?:,?\s+because|,\s*since|\s+since(?!\s+\d)|\s+(?:is|are)\s+(?:the|our)\s+(?:(?:only|unique|final|required"
+    r"|desired|correct|right|real|sought|possible)\s+){0,3}(?:solution|answer|value|result|root|one)s?)\b.*",
+    re.DOTALL,
+)
+"""The reason or remark that follows a number or a formula: "18, since 9*2=18", "$x=1$ is the only solution"."""
 _EMPHASIZED = re.compile(
     r"(?:(?P<mark>[*_])(?=[^\s*_])|<(?P<tag>b|strong|i|em|u|code|mark)>)(?P<content>[^*<>]*)"
     r"(?(mark)(?P=mark)|</(?P=tag)>)",
@@ -308,17 +348,7 @@ def read_inner_answer(answer: str) -> str:
     if boxed:
         return boxed
     match = _INNER_MARK.match(answer)
-    return (_inside_braces(match["answer"]) if match else "") or answer
-
-
-def _inside_braces(text: str) -> str:
-    r"""Return a text up to the brace that closes one before it: "42" of "42}", which "\boxed{Answer: 42}" ends with."""
-    text, depth = text.lstrip("} "), 0
-    for token in _BRACES.finditer(text):
-        depth += (token[0][-1] == "{") - (token[0] == "}")
-        if depth < 0:
-            return text[: token.start()].strip()
-    return text.strip()
+    return (cut_at_closing_brace(match["answer"]) if match else "") or answer
 
 
 _ONE_BOX = re.compile(r"[\s$*]*(?:\\[(\[])?\s*\\(?:boxed|fbox)\s*\{.*\}\s*(?:\\[)\]])?[\s$*.]*", re.DOTALL)
@@ -373,8 +403,9 @@ def strip_math_marks(text: str) -> str:
     return text
 
 
-_EXTRACTORS = {
-    AnswerForm.BOXED: last_boxed,
-    AnswerForm.TAG: last_tagged,
-    AnswerForm.LINE: last_answer_line,
+_FINDERS: dict[AnswerForm, Callable[[str], Stated | None]] = {
+    AnswerForm.BOXED: find_box,
+    AnswerForm.TAG: find_tag,
+    AnswerForm.JSON: find_json,
+    AnswerForm.SENTENCE: lambda _: None,
 }

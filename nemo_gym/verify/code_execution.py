@@ -185,7 +185,8 @@ class CodeRunner:
     async def check(self, source: Source, code: Checks, *, timeout_s: float = TIMEOUT_S) -> CodeVerdict:
         """Run `code` and the solution in separate sandboxes, each for at most `timeout_s` CPU seconds in total.
 
-        Raises InputError when the tests are broken or call the solution with values that are not plain data.
+        Raises InputError when the tests are broken, pass without calling the solution, or call it with values that are
+        not plain data.
         """
         job = {"part": "tests", "tests": code.tests, "context": code.context, "entry_point": code.entry_point}
         limits = self._for(timeout_s)
@@ -205,6 +206,11 @@ class CodeRunner:
                     await tests.send(tuple(reply), tests_limit)
                 _refuse_unplain_call(message, code.entry_point)
                 _settle(message, code.tests)
+                if not calls:
+                    raise invalid_row(
+                        f"its tests pass without a call of {code.entry_point}",
+                        remedy="Write a function check(candidate), or asserts at the top level.",
+                    )
             yield
 
         return await self._judge(limits, run)

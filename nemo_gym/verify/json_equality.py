@@ -14,7 +14,8 @@ from typing import TypeGuard
 def is_same_json(expected: object, actual: object, *, tolerance: float = 0.0) -> bool:
     """Return whether two JSON values are equal; tuples count as arrays.
 
-    Two numbers may differ by `tolerance`, absolutely or relative to the expected one, unless both are integers.
+    Two numbers may differ by `tolerance`, absolutely or relative to the expected one, unless they are whole
+    (`is_same_number`).
     A value that is not JSON (a set, an object of some class, NaN) equals nothing.
     """
     if is_number(expected) and is_number(actual):
@@ -34,12 +35,18 @@ def is_same_json(expected: object, actual: object, *, tolerance: float = 0.0) ->
 
 
 def is_same_number(expected: int | float, actual: int | float, tolerance: float) -> bool:
-    """Return whether two numbers are equal; integers exactly, others within `tolerance`."""
+    """Return whether two numbers are equal: others than integers within `tolerance`.
+
+    An expected integer must be met exactly, also by a float, and so must an integer meet an expected float that is
+    whole: `1000000` is neither 1000000.5 nor, written `1e6`, 1000001.
+    """
     if expected == actual:
         return True
-    if isinstance(expected, int) and isinstance(actual, int):
-        return False
     try:
+        if isinstance(expected, int):
+            return False
+        if isinstance(actual, int) and expected.is_integer():
+            return float(actual) == expected
         return math.isclose(expected, actual, rel_tol=tolerance, abs_tol=tolerance)
     except OverflowError:  # an integer beyond the range of floats
         return False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from nemo_gym.verify._notation import is_same_spelling, spelled, write_scripts
 from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.answers import unwrap_text
+from nemo_gym.verify.folding import fold_compatibility
 
 _PUNCTUATION = " .,;:!?\"'"
 _LEADING = re.compile(r"\A(?:[ ,;:!?\"']|\.{2,}|\.(?!\d))+")
@@ -30,7 +30,7 @@ def normalize(text: str) -> str:
 def _folded(text: str) -> str:
     if text.isascii():  # a quarter of the time, for answers with a hundred thousand members
         return text.lower()
-    return unicodedata.normalize("NFKC", text.translate(_TYPOGRAPHIC)).casefold().translate(_TYPOGRAPHIC)
+    return fold_compatibility(text.translate(_TYPOGRAPHIC)).casefold().translate(_TYPOGRAPHIC)
 
 
 def is_same_text(expected: str, answer: str) -> bool:

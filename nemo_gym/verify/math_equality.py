@@ -34,8 +34,8 @@ from nemo_gym.verify._math_answers import (
     read_answer,
     read_complement,
 )
-from nemo_gym.verify._math_names import names_one_value
-from nemo_gym.verify._math_words import Time, Words
+from nemo_gym.verify._math_names import name_free_integer, names_one_value
+from nemo_gym.verify._math_words import Time, Words, affirms, write_date
 from nemo_gym.verify._notation import is_same_spelling, spelled
 from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.answer_faults import AnswerFault, scored_in_worker
@@ -131,6 +131,7 @@ def compare_structures(expected: str, answer: str) -> Equality:
     """Compare two answers by their structure. Runs in a worker."""
     if is_same_spelling(spelled(expected), spelled(answer)):
         return _EQUAL
+    expected, answer = name_free_integer(expected), name_free_integer(answer)
     try:
         return _OF_DECISION[_compare(read_answer(expected), read_answer(answer))]
     except Unstructured:
@@ -183,7 +184,9 @@ def _compare_words(words: Words, other: Answer) -> Decision:
         if words.is_short and isinstance(other, Value) and not re.search(r"\s", words.text.strip()):
             return decide(spelled(words.text), other.text)
         return Decision.DIFFERENT
-    wanted, given = (_ARTICLE.sub("", normalize(side.text)) for side in (words, other))
+    wanted, given = (write_date(_ARTICLE.sub("", normalize(side.text))) for side in (words, other))
+    if affirms(wanted, given) or affirms(given, wanted):
+        return Decision.EQUAL
     if not (words.is_short and other.is_short) or words.text == other.text:
         return Decision.EQUAL if wanted and wanted == given else Decision.DIFFERENT
     if wanted == given:
@@ -291,14 +294,18 @@ def _are_intervals(*collections: Collection) -> bool:
 
 
 def _compare_tuple_with_list(one: Collection, other: Collection) -> Decision:
-    """Compare `(1, 2)` with `x = 1, y = 2`. A list without names may be a pair or two results."""
+    """Compare `(1, 2)` with `y = 2, x = 1`, in the order of the names.
+
+    A list without names may be a pair or two results.
+    """
     if {one.marks, other.marks} != {"()", ","}:
         return Decision.DIFFERENT
-    bare = one if one.marks == "," else other
-    found = _in_order(one.members, other.members)
-    labels = [member.label for member in bare.members if isinstance(member, Labelled)]
-    is_named = len(labels) == len(bare.members) and labels == sorted(set(labels))
-    return found if is_named or found is not Decision.EQUAL else Decision.UNDECIDED
+    bare, bracketed = (one, other) if one.marks == "," else (other, one)
+    named = {member.label: member for member in bare.members if isinstance(member, Labelled)}
+    if len(named) == len(bare.members):
+        return _in_order([named[label] for label in sorted(named)], bracketed.members)
+    found = _in_order(bare.members, bracketed.members)
+    return Decision.UNDECIDED if found is Decision.EQUAL else found
 
 
 def _in_order(one: Sequence[Answer], other: Sequence[Answer]) -> Decision:

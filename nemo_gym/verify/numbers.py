@@ -8,13 +8,13 @@ unit (`3x`, `3 or 4`, `1,23`) gives None: a verifier must not find the right num
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from nemo_gym.verify._notation import write_scripts
 from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify._typesetting import strip_typesetting
+from nemo_gym.verify.folding import fold_compatibility
 from nemo_gym.verify.units import NO_UNIT, PERCENT, Unit, are_comparable, read_counted, read_unit
 
 MAX_CHARS = 400
@@ -204,9 +204,7 @@ _TYPESETTING = Rewriting(
 
 def _without_typesetting(text: str) -> str:
     text = write_scripts(strip_typesetting(text))
-    # Normalizing the whole text at once would turn "2½" into "21/2".
-    parts = (unicodedata.normalize("NFKC", char) for char in text)
-    text = "".join(f" {part}" if _FRACTION_SLASH in part else part for part in parts)
+    text = fold_compatibility(text)
     text = re.sub(rf"\.(\d*?)((?:\d{_OVERLINE})+)", lambda match: f".{match[1]}({match[2]})", text)
     text = _REPEATING.sub(_fraction_of, _ENDLESS.sub(_mark_period, text.replace(_OVERLINE, "")))
     text = _TYPESETTING.rewrite(text)

@@ -23,6 +23,7 @@ from nemo_gym.json_objects import dump_json, parse_json, parse_object
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.finished import is_torn
 from nemo_gym.rollouts.output.row_index import blocks_of, entry_of
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -39,6 +40,10 @@ DEFAULT_LIMIT: Final = 1000
 """Rollouts of a run, and failed attempts of it, in one file."""
 _MOST_COMPARED: Final = 4
 """Runs of a file that holds the comparisons of all of them."""
+_LOOKED_FOR: Final = (
+    "Looked for: values under names of secrets, keys in the forms of known services, credentials in URLs, and the "
+    "secrets of this environment and env.yaml. Secrets of other forms remain."
+)
 _FORMULA_MARKS: Final = (b"$", rb"\\(", rb"\\[")
 """The beginnings of formulas in the JSON of a row."""
 
@@ -113,9 +118,12 @@ def export_page(
 def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str]) -> _Selected:
     found = _Selected()
     for _, line in read_lines(path) if holds_text(path) else ():
-        row = parse_object(line) if line.endswith(b"\n") else None  # the last line may be incomplete
+        if is_torn(line):
+            continue
+        line = line if line.endswith(b"\n") else line + b"\n"
+        row = parse_object(line)
         if row is None or is_deep(row):
-            found.unreadable += line.endswith(b"\n")
+            found.unreadable += 1
             continue
         found.total += 1
         entry = entry_of(row)
@@ -138,8 +146,9 @@ def _known_secrets() -> set[str]:
 
 def _details(run: Run, kinds: Mapping[str, _Selected], secrets: Iterable[str]) -> dict[str, Any]:
     counts = {kind: len(selected.lines) for kind, selected in kinds.items()}
-    own = {"path": run.files.rows.name, "planned": kinds["rows"].total, **counts}
-    return {**hide_secrets(run.details(), secrets), **own}
+    details, total = run.details(), kinds["rows"].total
+    own = {"path": run.files.rows.name, "planned": max(details["planned"] or 0, total), **counts}
+    return {**hide_secrets(details, secrets), **own}
 
 
 def _answers_about(
@@ -169,8 +178,9 @@ def _comparisons(copies: Mapping[str, RunFiles]) -> Iterator[tuple[str, Any]]:
         return
     for before, after in permutations(copies, 2):
         try:
-            found = compare(copies[before].rows, copies[after].rows)
-            yield f"compare?before={before}&after={after}", found.as_json()
+            found = compare(copies[before].rows, copies[after].rows).as_json()
+            del found["runs"]  # of the copies, which have no manifest
+            yield f"compare?before={before}&after={after}", found
         except GymError:
             continue
 
@@ -189,10 +199,12 @@ def _note(
     names = runs[0].files.rows.name if len(runs) == 1 else f"{len(runs)} runs"
     scrubbed = sum(each.scrubbed for each in files)
     filtered = f", filtered by {row_filter.text}" if row_filter.text.strip() else ""
-    hidden = f"Secrets are hidden in {scrubbed:,} of them." if scrubbed else "No secrets were found."
+    hidden = f"Secrets are hidden in {scrubbed:,} of them." if scrubbed else "Nothing was hidden in them."
     unreadable = sum(each.unreadable for each in files)
     left_out = f" {unreadable:,} unreadable lines are left out." if unreadable else ""
-    return f"{' and '.join(parts)} of {names}{filtered}. {hidden}{left_out}"
+    states = (run.describe_progress(chosen[run.id]["rows"].total) for run in runs)
+    unfinished = "".join(f" {state}." for state in states if state is not None)
+    return f"{' and '.join(parts)} of {names}{filtered}. {hidden} {_LOOKED_FOR}{left_out}{unfinished}"
 
 
 def check_target(path: Path) -> None:

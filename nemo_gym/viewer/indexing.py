@@ -24,6 +24,7 @@ from nemo_gym.rollouts.output.row_index import (
     end_of_block,
 )
 from nemo_gym.rollouts.plan.compression import DAMAGE, codec_of, holds_text, open_content
+from nemo_gym.rollouts.plan.dataset import BYTE_ORDER_MARK
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -171,7 +172,7 @@ class FollowedRows:
         if path is None or start < 0 or not 0 < length <= path.stat().st_size - start:
             return None
         with path.open("rb") as file:
-            return os.pread(file.fileno(), length, start)
+            return os.pread(file.fileno(), length, start).removeprefix(BYTE_ORDER_MARK)
 
     async def _read(self) -> None:
         path = await self.plain()

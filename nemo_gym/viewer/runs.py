@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,9 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, ending_of
 from nemo_gym.rollouts.output.nodes import since
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.output.run_state import RunProgress, RunState, is_being_written, name_state
+from nemo_gym.rollouts.plan.compression import holds_text, journal_of
+from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.tokens.vocabulary import Vocabulary, read_token_texts
 from nemo_gym.viewer.companions import (
     Counts,
@@ -31,26 +32,10 @@ from nemo_gym.viewer.companions import (
 )
 from nemo_gym.viewer.nodes import nodes_of, summary_of
 
-_LOCKS = Path("/proc/locks")
 _COMPANIONS = ("_failures", "_materialized_inputs")
 _MOST_RUNS = 1000
 _LOG_FOLDER = re.compile(r"\d{8}_\d{6}_\d+(_\d+)?")
 """The names of the log folders that gyms make: the date, the time and the process."""
-
-
-class RunState(StrEnum):
-    """The state of a run, from its manifest and the lock on its rows."""
-
-    RUNNING = "running"
-    STOPPED = "stopped"
-    """It ended before its plan, or was killed. It can be resumed."""
-    PARTIAL = "partial"
-    """All rollouts are settled, and some have no score."""
-    COMPLETE = "complete"
-    UNKNOWN = "unknown"
-    """It has no manifest that can be read. Another program wrote the rows, or the manifest is damaged."""
-    UNREADABLE = "unreadable"
-    """Its rows cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +78,25 @@ class Run:
 
     def state(self) -> RunState:
         """Return the state of the run now."""
-        if _is_locked(self.files.rows):
-            return RunState.RUNNING
-        if self.fault(self.files.rows):
+        is_running = is_being_written(self.files.rows)
+        if not is_running and self.fault(self.files.rows):
             return RunState.UNREADABLE
         start = self._last_start().start
-        if start is None:
+        if start is None and not is_running:
             return RunState.UNKNOWN
-        return {"complete": RunState.COMPLETE, "partial": RunState.PARTIAL}.get(
-            str(start.end), RunState.STOPPED
-        )
+        return name_state(start.end if start is not None else None, is_running=is_running)
+
+    def describe_progress(self, rows: int | None = None) -> str | None:
+        """Return the sentence about a run that has not all of its rows; None for any other.
+
+        `rows` is the number of its rows. They are counted if it is None, which blocks while the file is read.
+        """
+        if self.fault(self.files.manifest) or self.fault(self.files.rows):
+            return None
+        if rows is None:
+            rows = sum(1 for _ in read_lines(self.files.rows)) if holds_text(self.files.rows) else 0
+        said = RunProgress.read(self.files).describe(rows)
+        return None if said is None else f"{show_path(self.files.rows.name)}: {said}"
 
     def summary(self) -> dict[str, Any]:
         """Return the state, the times and the size of the run as JSON."""
@@ -271,16 +265,6 @@ def _status_of(path: Path) -> os.stat_result | None:
         except OSError:
             continue
     return None
-
-
-def _is_locked(rows: Path) -> bool:
-    """Return whether a process holds the lock of an output. The lock itself is not tried: that could refuse a run."""
-    status = _status_of(rows)
-    try:
-        locks = _LOCKS.read_text().splitlines()
-    except OSError:  # not Linux
-        return False
-    return status is not None and any(f":{status.st_ino} " in line and " FLOCK " in line for line in locks)
 
 
 def _version_of(path: Path) -> tuple[Path, int, int]:

@@ -15,12 +15,13 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.staticfiles import StaticFiles
 
 from nemo_gym.failures import ConfigError, GymError, InputError
-from nemo_gym.json_objects import parse_object
+from nemo_gym.json_objects import dump_json, parse_object
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.rank_plot import draw_ranking
 from nemo_gym.rollouts.lookback.ranking import rank_runs
+from nemo_gym.rollouts.output.run_state import RunState
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
@@ -29,7 +30,7 @@ from nemo_gym.viewer.failure_logs import lines_around, log_of
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
-from nemo_gym.viewer.runs import Run, RunState
+from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.searching import search
 
 PAGE = Path(__file__).parent / "page"
@@ -40,6 +41,7 @@ _FIRST_ANSWER_BYTES = 1 << 20
 _MOST_BLOCKS = 1 << 31
 _MOST_CARDS = 100
 _MOST_RANKED = 50
+_MOST_PROBLEMS = 20
 _CHECK_TIMEOUT_S = 3600.0
 _JSON = "application/json"
 
@@ -211,10 +213,13 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
 
 
 def _compare(before: Run, after: Run) -> dict[str, Any]:
-    """Return the comparison as JSON. Raises `InputError` for a run with a file that is not read."""
+    """Return the comparison as JSON, with the damaged lines. Raises `InputError` for a file that is not read."""
     for run in (before, after):
         _refuse_unreadable(run)
-    return compare(before.files.rows, after.files.rows).as_json()
+    problems: list[str] = []
+    compared = compare(before.files.rows, after.files.rows, problems=problems).as_json()
+    shown = [show_path(each) for each in problems[:_MOST_PROBLEMS]]
+    return {**compared, "unreadable": len(problems), "problems": shown}
 
 
 def _refuse_unreadable(run: Run, *others: Path) -> None:
@@ -270,9 +275,11 @@ def _at_most(blocks: Iterable[bytes], size: int) -> list[bytes]:
 
 
 def _json(content: Any) -> Response:
-    return Response(orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS), media_type=_JSON)
+    return Response(dump_json(content, default=str, option=orjson.OPT_NON_STR_KEYS), media_type=_JSON)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, GymError)
-    return Response(orjson.dumps(error.failure.to_wire()), error.failure.http_status, media_type=_JSON)
+    # A damaged file is no fault of the viewer.
+    status = 422 if isinstance(error, ConfigError) else error.failure.http_status
+    return Response(orjson.dumps(error.failure.to_wire()), status, media_type=_JSON)

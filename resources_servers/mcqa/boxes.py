@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from nemo_gym.verify.answers import last_boxed
+from nemo_gym.verify.answer_boxes import last_boxed
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _MAX_CHARS = 300

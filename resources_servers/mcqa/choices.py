@@ -6,19 +6,25 @@ names several options, or an unknown one, gives None.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from string import ascii_uppercase
+from typing import NamedTuple
 
+from nemo_gym.verify.answer_boxes import find_box, last_boxed, write_braces
+from nemo_gym.verify.answer_marks import ANSWER_WORDS, WEAK_ANSWER_MARKS
 from nemo_gym.verify.answers import (
-    ANSWER_WORDS,
     MAX_SEARCHED_CHARS,
-    WEAK_ANSWER_MARKS,
-    last_boxed,
+    find_json,
+    find_marked_line,
+    find_tag,
     last_marked_line,
-    last_tagged,
 )
+from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.boxes import is_last_box_denied
+from resources_servers.mcqa.conclusions import find_conclusion, is_supposed
+from resources_servers.mcqa.lone_names import find_lone_name
 from resources_servers.mcqa.option_texts import Options
 from resources_servers.mcqa.statements import MAX_CHARS, find_by_text, find_labelled, find_lettered
 
@@ -38,7 +44,7 @@ class ChoiceFormat(StrEnum):
     ANSWER_LINE_MARKDOWN = "lenient_answer_colon_md"
     """The same; words may follow the letter ("Answer: B because ...")."""
     LENIENT = "lenient"
-    """Any of these, an `<answer>` tag, or nothing but a letter or a letter with its text."""
+    """Any of these, an `<answer>` tag, a JSON object, a sentence that concludes, or nothing but an option's name."""
 
 
 def read_options(entries: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
@@ -96,14 +102,51 @@ def _last_line(text: str) -> str | None:
 
 
 def lenient_choice(text: str, options: Options) -> str | None:
-    """See `ChoiceFormat.LENIENT`."""
-    tagged = last_tagged(text)
-    return (
-        boxed_choice(text, options)
-        or (stated_choice(tagged, options, may_explain=True) if tagged else None)
-        or answer_line_choice_before_words(text, options)
-        or bare_choice(text, options)
-    )
+    """See `ChoiceFormat.LENIENT`. The last statement of a choice counts, and one that is taken back is none."""
+    text = write_braces(text)
+    marked = list(_find_marked(text, options))
+    if not marked:
+        return _find_unmarked(text, options)
+    last = min(marked, key=lambda mark: (mark.letter is None, len(mark.rest)))
+    conclusion = find_conclusion(last.rest, options)
+    return last.letter if conclusion is None else conclusion.letter
+
+
+class _Marked(NamedTuple):
+    letter: str | None
+    rest: str
+    """The text after the mark, which may state another choice."""
+
+
+def _find_marked(text: str, options: Options) -> Iterator[_Marked]:
+    """Yield the last box, the last tag and the last answer line of a text."""
+    box, tag, line = find_box(text), find_tag(text), find_marked_line(text, (ANSWER_WORDS,))
+    if box is not None:
+        yield _Marked(boxed_choice(text, options), box.rest)
+    if tag is not None:
+        yield _Marked(stated_choice(tag.answer, options, may_explain=True), tag.rest)
+    line = line if line and line.answer else find_marked_line(text, WEAK_ANSWER_MARKS)
+    if line is not None and not ((box or tag) and is_supposed(line.lead)):
+        letter = answer_line_choice_before_words(text, options)
+        later = [] if letter else split_sentences(line.answer)[not line.answer.startswith("not ") :]
+        yield _Marked(letter, "\n".join([*later, line.rest]))
+
+
+def _find_unmarked(text: str, options: Options) -> str | None:
+    answer = find_json(text)
+    if answer is not None:
+        return stated_choice(answer.answer, options)
+    choice = bare_choice(text, options) or _find_explained(text, options)
+    conclusion = None if choice else find_conclusion(text, options)
+    return conclusion.letter if conclusion is not None else choice or find_lone_name(text, options)
+
+
+_EXPLAINED = re.compile(r"\W*[A-Z]\W*\s(?:because|since|due\s+to|given\s+that)\b")
+
+
+def _find_explained(text: str, options: Options) -> str | None:
+    """Return the option of a text that is a letter and its reason: "B because ..."."""
+    return find_lettered(text, options, may_explain=True) if _EXPLAINED.match(text) else None
 
 
 def stated_choice(statement: str, options: Options, *, may_explain: bool = False) -> str | None:

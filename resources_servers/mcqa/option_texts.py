@@ -63,8 +63,13 @@ def is_same_number(one: Quantity, other: Quantity) -> bool:
 
 
 def has_words(text: str) -> bool:
-    """Return whether a text is prose: it has a word of three letters that is no command of LaTeX."""
-    return re.search(r"(?<![\\a-zA-Z])[^\W\d_]{3,}", text) is not None
+    """Return whether a text is prose: it has a word of three letters that is no command and no function."""
+    return _WORD.search(text) is not None
+
+
+_WORD = re.compile(
+    r"(?<![\\a-zA-Z])(?!(?:log|exp|lim|max|min|mod|gcd|lcm|sin|cos|tan|cot|sec|csc)(?![a-zA-Z]))[^\W\d_]{3,}"
+)
 
 
 _SPACE = re.compile(

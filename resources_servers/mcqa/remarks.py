@@ -92,16 +92,20 @@ def is_only_choice(letter: str, rest: str, options: Options, label: str = "") ->
     if remark is None:
         return False
     is_behind_label = bool(label) and remark == core
+    is_bracketed = remark != core and _BRACKETED.fullmatch(remark) is not None
     if not is_behind_label:
         remark = strip_denied_others(remark, letter, options)
     first, *later = re.split(r"(?<=[.!])\s+", _IDIOM.sub(" ", remark))
-    if label.endswith((".", "!")) and is_behind_label:
+    if is_bracketed or (label.endswith((".", "!")) and is_behind_label):
         first, later = "", [first, *later]
     return not _is_taken_back(first, letter, options) and not any(
         _is_taken_back_later(sentence, letter, options) for sentence in later
     )
 
 
+_BRACKETED = re.compile(
+    r"\s*\((?!\s*(?:or|and|also|maybe|perhaps|possibly)\b)[^()]{3,}\)?[\s.]*", re.IGNORECASE
+)
 _KIND = r"(?i:(?:the\s+)?(?:options?|choices?|answers?)\s+)?"
 _JOINED = r"\s*(?:,\s*(?:and|or|nor)\s|,|\band\b|\bor\b|\bnor\b|&)\s*"
 _DENIED_ONES = (
@@ -173,7 +177,8 @@ def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
     if _OTHERS_DENIED.match(sentence):
         return False
     said = normalize(sentence)
-    mentioned = set(_named_letters(sentence, options)) - {letter} - set(_DESCRIBED.findall(sentence))
+    described = re.findall("[A-Z]", " ".join(_DESCRIBED.findall(sentence)))
+    mentioned = set(_named_letters(sentence, options)) - {letter, *described}
     is_alternative = _ALSO.match(sentence) is not None or len(said.split()) < 3
     if mentioned or (is_alternative and _names_text(said, letter, options)):
         return True
@@ -192,7 +197,7 @@ _OTHERS_DENIED = re.compile(
     r"|eliminated|excluded|impossible|out)\b)(?![^.]*\b(?:right|too|also|possible)\b)"
 )
 _DESCRIBED = re.compile(
-    r"(?<!\w)([A-Z])\s+(?!(?:is|are|was|or|and|if|then|would|could|may|might|can|will|also|instead|as|to|but|seems|looks"
+    r"(?<!\w)((?:[A-Z](?:,\s+|,?\s+and\s+)){0,9}[A-Z])\s+(?!(?:is|are|both|all|work|fit|was|or|and|if|then|would|could|may|might|can|will|also|instead|as|to|but|seems|looks"
     r"|fits|works|too|otherwise|for|when|please|maybe|perhaps|possibly|comes|follows|second|next)\b)[a-z]+"
 )
 _ALSO = re.compile(

@@ -8,9 +8,9 @@ names nothing. Nor does a name that is a part of something else, such as 12 in `
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
+from nemo_gym.verify.folding import fold_compatibility
 from nemo_gym.verify.matching import DENIAL, normalize
 from resources_servers.mcqa.option_texts import (
     Options,
@@ -98,7 +98,7 @@ _QUOTED = re.compile(r"(?<!\w)['’‘\"“”]([A-Za-z])['’‘\"“”](?!\w)
 
 
 def _letter_text(statement: str) -> str:
-    text = re.sub("[′‵]", "'", unicodedata.normalize("NFKC", plain_text(statement)))
+    text = re.sub("[′‵]", "'", fold_compatibility(plain_text(statement)))
     return _QUOTED.sub(lambda quoted: quoted[1] or quoted[2], text).strip()
 
 

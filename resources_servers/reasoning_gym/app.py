@@ -17,13 +17,13 @@ from nemo_gym.base_resources_server import (
 )
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics, highest_k_metrics
+from nemo_gym.verify.answer_boxes import last_boxed
 from nemo_gym.verify.answers import (
     MAX_SEARCHED_CHARS,
     AnswerForm,
     final_answer,
     final_text,
     is_fence,
-    last_boxed,
     last_tagged,
     read_inner_answer,
     strip_math_marks,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from nemo_gym.failures import VerifierError
 from nemo_gym.verify.lucky_answers import SHORT_ANSWERS, LuckyAnswer, find_lucky_answers
+from nemo_gym.verify.made_answers import make_answers
 from resources_servers.reasoning_gym.prepare import generate_rows
 from resources_servers.reasoning_gym.scoring import score_answer, task_names
 
@@ -24,7 +25,8 @@ def search_task(
     rows = generate_rows(task, size=size, seed=seed, config={})
     entries = [{key: row[key] for key in ("question", "answer", "metadata")} for row in rows]
     tasks = [(json.dumps(entry), entry["answer"]) for entry in entries]
-    return find_lucky_answers(tasks, answers, _score)
+    made = [make_answers(entry["question"]) for entry in entries]
+    return find_lucky_answers(tasks, answers, _score, made)
 
 
 def _score(entry_text: str, answer: str) -> float:

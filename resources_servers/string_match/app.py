@@ -41,14 +41,20 @@ class ExtractionMode(StrEnum):
 
     BOXED = "boxed"
     FINAL_ANSWER = "final_answer"
-    """After the last "Final answer:", "Answer:" or "The answer is"; else in the last box or tag."""
+    """After the last "Final answer:", "Answer:" or "The answer is"; else in the last box, tag, object or sentence."""
     LAST_LINE = "last_line"
     FULL_RESPONSE = "full_response"
 
 
 FORMS = {
     ExtractionMode.BOXED: (AnswerForm.BOXED,),
-    ExtractionMode.FINAL_ANSWER: (AnswerForm.LINE, AnswerForm.BOXED, AnswerForm.TAG),
+    ExtractionMode.FINAL_ANSWER: (
+        AnswerForm.LINE,
+        AnswerForm.BOXED,
+        AnswerForm.TAG,
+        AnswerForm.JSON,
+        AnswerForm.SENTENCE,
+    ),
 }
 
 

@@ -63,17 +63,23 @@ def _fix_clock(name: str, place: int) -> Callable[..., Value]:
         if len(values) < place:
             raise ValueError("it lacks a format")
         before, time, modifiers = values[:place], values[place : place + 1] or ("now",), values[place + 1 :]
-        present = _PRESENT.get(time[0].lower()) if isinstance(time[0], str) else None
+        present = _PRESENT.get(_read_word(time[0]))
         fixed = time if present is None else (NOW, *present)
-        others = (other for other in modifiers if not (isinstance(other, str) and other.lower() in _ZONES))
+        others = (other for other in modifiers if _read_word(other) not in _ZONES)
         return _evaluate(name, *before, *fixed, *others)
 
     return call
 
 
 def _fix_difference(left: Value, right: Value) -> Value:
-    fixed = (NOW if isinstance(time, str) and time.lower() in _PRESENT else time for time in (left, right))
+    fixed = (NOW if _read_word(time) in _PRESENT else time for time in (left, right))
     return _evaluate("timediff", *fixed)
+
+
+def _read_word(value: Value) -> str:
+    """Return a value as SQLite reads a word: a blob is a text, a text ends at its first NUL, and case is ignored."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return text.partition("\0")[0].lower()
 
 
 def _evaluate(name: str, *values: Value) -> Value:

@@ -15,6 +15,7 @@ same order when the gold query sorts them, as a multiset otherwise.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
 import time
@@ -30,6 +31,8 @@ from resources_servers.text_to_sql.sql_rows import Row, are_same_in_any_order, a
 
 _STEPS_BETWEEN_LOOKS = 200
 """SQLite instructions between two checks of the time. One may take milliseconds, a thousand of them seconds."""
+_OPEN_JSON = "SELECT 1 FROM json_each('[]'), json_tree('[]')"
+"""A query that opens the virtual tables of JSON, because SQLite takes their first use for the making of a table."""
 _CONTROL = "SELECT 1"
 """The harmless query that decides whether the task is at fault."""
 
@@ -214,6 +217,8 @@ def run_query(context: str, query: str, limits: SqlLimits) -> Result:
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
         database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         chance = fix_functions(database)
+        with contextlib.suppress(sqlite3.OperationalError):  # an SQLite without JSON
+            database.execute(_OPEN_JSON)
         _limit_time(database, limits.seconds)
         _build(database, context)
         _limit_time(database, limits.seconds)
@@ -274,9 +279,10 @@ _READING = frozenset(
 
 
 _REFUSED_FUNCTIONS = frozenset(
-    {
-        *("load_extension", "fts3_tokenizer"),
+    {  # those that act, or that tell of this SQLite, its file or its connection instead of the tables
+        *("load_extension", "fts3_tokenizer", "sqlite_log"),
         *("sqlite_version", "sqlite_source_id", "sqlite_compileoption_get", "sqlite_compileoption_used"),
+        *("fts5_source_id", "sqlite_offset", "changes", "total_changes", "last_insert_rowid"),
     }
 )
 

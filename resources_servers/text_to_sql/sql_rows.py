@@ -1,7 +1,7 @@
 """Equality of values, rows and tables of query results.
 
-Numbers are equal by value, integers exactly, others within `TOLERANCE`. Other values are equal only within their type:
-`1` equals `1.0`, but not `'1'`. Null equals only null.
+Numbers are equal by value: integers exactly, others within `TOLERANCE`, which is absolute beside an integer. Other
+values are equal only within their type: `1` equals `1.0`, but not `'1'`. Null equals only null.
 
 Approximate equality is not transitive, so rounding or sorting is not enough to compare tables without an order: they
 are equal when a perfect matching of equal rows exists.
@@ -21,7 +21,7 @@ _Like: TypeAlias = tuple[Row, tuple[type, ...]]
 """A key of identical rows, types included: `(1,)` and `(1.0,)` are equal, but not identical."""
 
 TOLERANCE = 1e-6
-"""Allowed difference of two numbers that are not both integers, relative (absolute below 1)."""
+"""Allowed difference of two numbers that are not both integers, relative (absolute below 1 and beside an integer)."""
 
 
 def is_same_cell(expected: Cell, given: Cell) -> bool:
@@ -29,6 +29,8 @@ def is_same_cell(expected: Cell, given: Cell) -> bool:
     if isinstance(expected, int | float) and isinstance(given, int | float):
         if isinstance(expected, int) and isinstance(given, int):
             return expected == given
+        if isinstance(expected, int) or isinstance(given, int):
+            return abs(expected - given) <= TOLERANCE
         return math.isclose(expected, given, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
     return type(expected) is type(given) and expected == given
 

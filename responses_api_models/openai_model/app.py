@@ -169,8 +169,9 @@ class OpenAIModel(EngineModel):
         return models_list(model_entry(self.config.openai_model))
 
     async def preflight(self) -> dict[str, Any]:
-        await self._engine.preflight(self.config.openai_model)
-        return {"ok": True}
+        model = self.config.openai_model
+        listed = await self._engine.preflight(model)
+        return {"ok": True, "engine": await self._engine.describe(listed, model)}
 
 
 if __name__ == "__main__":

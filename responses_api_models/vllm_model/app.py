@@ -355,9 +355,10 @@ class VLLMModel(EngineModel):
         known = [length for length in lengths if type(length) is int]
         if known:
             self._completions.context_length = min(known)
+        found = {"ok": True, "engine": await self._engine.describe(listed, self.config.model)}
         if self._calls is None:
-            return {"ok": True}
-        return {"ok": True, "training": await self._about_training()}
+            return found
+        return {**found, "training": await self._about_training()}
 
     async def _about_training(self) -> dict[str, Any]:
         """Return the findings about the engine's tokens. Raises `EngineError` if they are unusable for training."""

@@ -35,3 +35,27 @@ def test_the_command_takes_patterns(
     with pytest.raises(SystemExit) as ended:
         aggregate_rollouts.main(["+input_jsonl_fpath=none_*.jsonl", "+output_jsonl_fpath=out.jsonl"])
     assert ended.value.code == 2
+
+
+def test_shards_that_were_killed_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shard = store_shard(tmp_path / "one.jsonl", [scored_row(0), scored_row(1)])
+    document = {"schema_version": 1, "identity": {}, "starts": [{"planned": 12}]}
+    (tmp_path / "one_run.json").write_text(json.dumps(document))
+    arguments = [f"+input_jsonl_fpath={shard}", f"+output_jsonl_fpath={tmp_path / 'all.jsonl'}"]
+    with pytest.raises(SystemExit):
+        aggregate_rollouts.main(arguments)
+    assert "2 of 12 planned rollouts; the run has not ended" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        aggregate_rollouts.main([*arguments, "+overwrite=true", "+json=true"])
+    told = json.loads(capsys.readouterr().out)
+    (run,) = told["runs"]
+    assert (run["rows"], run["planned"], run["state"], told["scored"]) == (2, 12, "stopped", 2)
+
+
+def test_failures_that_stand_as_rows_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = scored_row(1, _ng_failure_class="boom", _ng_outcome="failed")
+    shard = store_shard(tmp_path / "one.jsonl", [scored_row(0), failed, failure_row(2)])
+    output = tmp_path / "all.jsonl"
+    with pytest.raises(SystemExit):
+        aggregate_rollouts.main([f"+input_jsonl_fpath={shard}", f"+output_jsonl_fpath={output}"])
+    assert capsys.readouterr().out.startswith("2 rows (1 with a score) and 2 failed attempts from 1 shards\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,10 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 
 from nemo_gym.cli.collect_rollouts import COMMAND, collect_rollouts
+from nemo_gym.launch import observation
 from nemo_gym.launch.records import GymRecord, Registry, RunRecord, write_discovery
+from nemo_gym.rollouts.plan import inspection
+from nemo_gym.rollouts.plan.dataset import Line, read_lines
 
 
 class SmallGym:
@@ -104,6 +108,39 @@ def test_a_rollout_that_fails_makes_the_run_partial(folder: Path, capsys: pytest
     assert "agent:http_422" in capsys.readouterr().out
     (line,) = (folder / "results/out_failures.jsonl").read_bytes().splitlines()
     assert "it was asked to" in orjson.loads(line)["_ng_failure"]["message"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("has_gym", [True, False])
+def test_a_signal_ends_the_reading_of_rows_at_once(
+    folder: Path, number: signal.Signals, has_gym: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_gym:
+        for file in folder.glob("*.json"):
+            file.unlink()
+        monkeypatch.setattr(observation, "describe_running_gyms", none_runs)
+    read = 0
+
+    def read_and_signal(path: Path) -> Iterator[Line]:
+        nonlocal read
+        for line in read_lines(path):
+            read += 1
+            if read == 2:
+                os.kill(os.getpid(), number)
+            yield line
+
+    monkeypatch.setattr(inspection, "read_lines", read_and_signal)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        assert command() == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert read == 2
+    assert not (folder / "results").exists()
+
+
+async def none_runs() -> str:
+    return ""
 
 
 def test_a_second_run_needs_resume_or_overwrite(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

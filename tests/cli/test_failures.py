@@ -88,3 +88,34 @@ def test_tool_calls_that_failed_in_scored_rows_are_told_too(
         "no rollout failed without a row\n"
         "1 tool calls of `guess` failed in rows with a reward: ValueError: boom (app.py:48)\n"
     )
+
+
+def test_rows_without_a_score_are_failures_too_and_count_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = run_in(tmp_path)
+    indices = {"_ng_task_index": 1, "_ng_rollout_index": 0}
+    stored = [{**indices, "_ng_failure_class": "boom"}, {**indices, "_ng_task_index": 2, "reward": None}]
+    with rows.open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in stored)
+    assert COMMAND.run([f"+input_jsonl_fpath={rows}"], show_failures) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines()[0] == "2 rollouts failed and stand as rows without a score"
+    assert "1 × boom" in told
+    assert "1 × no_score\n    the row is not a scored row: its `reward` is null" in told
+    assert COMMAND.run([f"+input_jsonl_fpath={rows}", "--json"], show_failures) == 0
+    assert [group["count"] for group in json.loads(capsys.readouterr().out)] == [1, 1]
+
+
+def test_a_run_that_was_killed_is_said_beside_its_failures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = run_in(tmp_path)
+    document = {"schema_version": 1, "identity": {}, "starts": [{"planned": 4}]}
+    (tmp_path / "out_run.json").write_text(json.dumps(document))
+    assert COMMAND.run([f"+input_jsonl_fpath={rows}"], show_failures) == 0
+    assert "1 of 4 planned rollouts; the run has not ended" in capsys.readouterr().out
+    assert COMMAND.run([f"+input_jsonl_fpath={rows}", "--json"], show_failures) == 0
+    told = capsys.readouterr()
+    assert len(json.loads(told.out)) == 1
+    assert "1 of 4 planned rollouts" in told.err

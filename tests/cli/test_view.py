@@ -39,6 +39,25 @@ def test_an_export_says_what_it_holds(tmp_path: Path) -> None:
     assert report["note"].encode().replace(b"<", b"\\u003c") in content
 
 
+def test_a_run_that_was_killed_is_said(tmp_path: Path) -> None:
+    document = {"schema_version": 1, "identity": {}, "starts": [{"planned": 4}]}
+    (tmp_path / "out_run.json").write_text(json.dumps(document), encoding="utf-8")
+    ended = view(tmp_path, "--export", "run.html", "--json")
+    assert "out.jsonl: 1 of 4 planned rollouts; the run has not ended" in json.loads(ended.stdout)["note"]
+    program = "from nemo_gym.cli import main; main(['view', 'out.jsonl'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        cwd=tmp_path,
+    ) as served:
+        assert served.stderr is not None
+        told = served.stderr.readline()
+        served.terminate()
+    assert told.startswith("note: out.jsonl: 1 of 4 planned rollouts; the run has not ended")
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.config.secrets import HIDDEN
+from nemo_gym.config.secret_forms import HIDDEN
 from tests.config.small_gym import POLICY, load_in, load_text, write_gym
 
 STEPS = "weather_agent.responses_api_agents.small_agent.max_steps"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.config.secrets import HIDDEN, hide_in_text, hide_secrets, is_secret_name, secret_values
+from nemo_gym.config.secret_forms import HIDDEN
+from nemo_gym.config.secrets import hide_in_text, hide_secrets, is_secret_name, secret_values
 
 CANARY = "sk-canary-123"
 

@@ -5,7 +5,6 @@ import tomllib
 from docs.commands_page import commands, render_page
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli import verbs
-from nemo_gym.cli.moved import MOVED
 
 
 def test_the_page_of_commands_is_the_one_that_their_declarations_make() -> None:
@@ -21,8 +20,7 @@ def test_every_command_can_be_typed() -> None:
     commands |= dict.fromkeys(
         ("ng_viewer", "nemo_gym_viewer"), "nemo_gym.cli.view:main"
     )  # the ecosystem's name
-    moved = {f"ng_{verb}": f"nemo_gym.cli.moved:{verb}" for verb in MOVED}
-    assert project["scripts"] == commands | moved
+    assert project["scripts"] == commands
 
 
 def test_every_key_of_every_command_is_explained() -> None:

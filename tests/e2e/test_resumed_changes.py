@@ -233,3 +233,67 @@ def test_the_gym_of_another_folder_is_used_only_if_it_is_named(
     gone = gym(project, environment, *line[:-4], "-i", str(empty / "t.jsonl"), "-o", "r.jsonl")
     assert gone.returncode == 2
     assert "no gym runs in this folder" in gone.stderr
+
+
+def test_answers_that_a_server_reads_are_part_of_a_run(project: Path, runs: Runs) -> None:
+    data = project / "resources_servers" / "lockbox" / "data"
+    (data / "gold.json").write_text('{"a": 1}')
+    assert runs.run("-n", "1").returncode == 0
+    (data / "train.jsonl").write_text(task("another dataset"))
+    (data / "shop.sqlite-wal").write_text("written while it ran")
+    runs.resume("-n", "2")
+    (data / "gold.json").write_text('{"a": 2}')
+    refusal = runs.refuse("-n", "3")
+    assert "resources_servers/lockbox/data/gold.json has changed" in refusal
+    assert "--mark-new-code" in refusal
+    assert MARK in runs.resume("-n", "3", "--mark-new-code")
+
+
+def test_another_engine_of_the_same_name_is_refused_or_marked(
+    tmp_path: Path, project: Path, environment: dict[str, str]
+) -> None:
+    def run_on(engine: subprocess.Popen[str], *words: str) -> subprocess.CompletedProcess[str]:
+        assert engine.stdout is not None
+        url = json.loads(engine.stdout.readline())["base_url"]
+        policy = ["--url", url, "--model", "mock", "--model-api-key", "sk-never-written-down"]
+        return Runs(project, environment, policy).run(*words)
+
+    start = [*PROGRAM, "mock-engine", "--json"]
+    longer = [*start, "+max_model_len=4321"]
+    with started(start, tmp_path, environment) as engine:
+        assert run_on(engine, "-n", "1").returncode == 0
+    with started(start, tmp_path, environment) as engine:  # the same at another port
+        done = run_on(engine, "-n", "2", "--resume")
+        assert done.returncode == 0, done.stderr
+    with started(longer, tmp_path, environment) as engine:
+        done = run_on(engine, "-n", "3", "--resume")
+        assert done.returncode == 2
+        assert "engines.policy_model.max_model_len" in done.stderr
+        assert "--mark-new-engine" in done.stderr
+    with started(longer, tmp_path, environment) as engine:
+        done = run_on(engine, "-n", "3", "--resume", "--mark-new-engine")
+        assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (project / "r.jsonl").read_text().splitlines()]
+    assert {row["_ng_rollout_index"] for row in rows if MARK in row} == {2}
+    assert "sk-never-written-down" not in (project / "r_run.json").read_text()
+
+
+def test_a_gym_whose_files_were_edited_is_restarted_or_used_as_it_runs(
+    project: Path, environment: dict[str, str], policy: list[str]
+) -> None:
+    app = project / "resources_servers" / "lockbox" / "app.py"
+    tasks = "resources_servers/lockbox/data/example.jsonl"
+    line = ("eval", "run", "--no-serve", "-a", AGENT, "-i", tasks, "-o", "r.jsonl")
+    start = [*PROGRAM, "env", "start", "lockbox", *policy, "--json", "++head_server.port=0"]
+    with started(start, project, environment):
+        wait_until(lambda: gym(project, environment, "env", "status").returncode == 0)
+        assert gym(project, environment, *line).returncode == 0
+        edit(app, "reward=float(", "reward=0.5 * float(")
+        refused = gym(project, environment, *line, "--overwrite")
+        assert refused.returncode == 2
+        assert "resources_servers/lockbox/app.py has changed" in refused.stderr
+        assert "gym env start" in refused.stderr
+        used = gym(project, environment, *line, "--overwrite", "--use-running-code")
+        assert used.returncode == 0, used.stderr
+        edit(app, "reward=0.5 * float(", "reward=float(")
+        assert gym(project, environment, *line, "--overwrite").returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -266,6 +267,49 @@ async def test_preflight_reports_a_refused_key() -> None:
     with pytest.raises(EngineRefused) as raised:
         await engine.preflight("qwen-7b")
     assert raised.value.failure.code == "unauthorized"
+
+
+async def test_an_engine_is_described_by_its_list_and_its_version() -> None:
+    calls: list[Call] = []
+
+    def answer(url: str, call: Call) -> Reply:
+        calls.append(call)
+        return reply({"version": "0.10.1"})
+
+    engine = UpstreamEngine(A, api_key="sk-secret-value", transport=Replicas(answer))
+    facts = await engine.describe(LISTING["data"], "qwen-7b")
+    assert facts == {"id": "qwen-7b", "max_model_len": 100, "version": "0.10.1"}
+    assert [(call.path, call.headers) for call in calls] == [("/version", {})]
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+async def test_an_engine_without_a_version_is_described_without_it(status: int) -> None:
+    engine = UpstreamEngine(A, transport=Replicas(lambda url, call: reply({"version": "x"}, status)))
+    assert await engine.describe(LISTING["data"], "other") == {"id": "other"}
+
+
+async def test_an_engine_that_breaks_on_its_version_is_not_taken_for_one_that_is_down() -> None:
+    def answer(url: str, call: Call) -> Reply | TransportError:
+        return transport_error("connect_refused", A) if call.path == "/version" else reply(LISTING)
+
+    replicas = Replicas(answer)
+    engine = UpstreamEngine(A, transport=replicas)
+    assert await engine.describe([], "qwen-7b") == {}
+    assert not breakers_of(replicas).by_url
+
+
+async def test_an_engine_that_never_tells_its_version_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Silent:
+        async def send(self, base_url: str, call: Call) -> Reply:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def close(self) -> None: ...
+
+    monkeypatch.setattr("nemo_gym.engines.engine._VERSION_S", 0.01)
+    assert await UpstreamEngine(A, transport=Silent()).describe([], "qwen-7b") == {}
 
 
 async def test_an_engine_without_a_list_of_models_is_believed() -> None:

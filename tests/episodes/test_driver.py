@@ -178,6 +178,32 @@ async def test_a_tool_whose_answer_was_lost_is_not_called_again_and_fails_the_at
     assert len(gym.environment.closed) == 1
 
 
+@pytest.mark.parametrize("path", ["/seed_session", "/verify"])
+@pytest.mark.parametrize("code", ["answer_timeout", "untrusted", "redirected"])
+async def test_a_call_without_an_answer_names_its_step(path: str, code: str) -> None:
+    gym = Gym([[text("hi")]])
+    gym.spoil(path, TransportError(f"{code} happened", code=code), executed=False)
+    failure = await gym.failure(task_row())
+    assert failure.code == code
+    assert failure.message == f"{code} happened (at {path})"
+
+
+async def test_a_server_that_restarted_before_verify_names_the_step_and_no_session() -> None:
+    gym = Gym([[text("hi")]])
+    send = gym.transport.send
+
+    async def restarting(base_url: str, call: Call) -> Reply:
+        if call.path == "/verify":
+            gym.environment.middleware.access.incarnation = "another"
+        return await send(base_url, call)
+
+    gym.transport.send = restarting  # type: ignore[method-assign]
+    failure = await gym.failure(task_row())
+    assert failure.code == "session_lost"
+    assert "was restarted before /verify was called" in failure.message
+    assert "log" in (failure.remedy or "")
+
+
 async def test_a_session_whose_opening_was_lost_is_closed_all_the_same() -> None:
     gym = Gym([[text("hi")]])
     gym.spoil("/seed_session", broken("disconnected"), executed=True)

@@ -7,7 +7,7 @@ import pytest
 
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.report import LeftOut, Report
-from tests.export.rows import exported, failed, read, row, text, write
+from tests.export.rows import call, exported, failed, output, read, row, text, thought, write
 
 
 def pairs(tmp_path: Path, rows: list[dict[str, Any]], **options: Any) -> list[tuple[str, str]]:
@@ -137,3 +137,55 @@ def test_the_advice_does_not_name_an_option_that_is_set(tmp_path: Path) -> None:
 def test_runs_with_other_expected_answers_are_not_paired(tmp_path: Path) -> None:
     pairs, report = two_runs(tmp_path, second="5")
     assert (pairs, report.left_out) == ([], {LeftOut.ONE_RUN: 3})
+
+
+def answers(*given: tuple[str, float], **fields: Any) -> list[dict[str, Any]]:
+    """Rollouts of one task by their texts and rewards."""
+    return [row(0, repeat, reward, [text(words)], **fields) for repeat, (words, reward) in enumerate(given)]
+
+
+@pytest.mark.parametrize("choice", ["best_worst", "all", "length_matched"])
+def test_equal_answers_make_no_pair_whatever_their_rewards(tmp_path: Path, choice: str) -> None:
+    written, report = exported(tmp_path, "dpo", answers(("a", 1), ("a", 0)), options={"pairs": choice})
+    assert (written, report.left_out, report.equal_pairs) == ([], {LeftOut.EQUAL_ANSWERS: 2}, 1)
+    assert "        1  pairs of equal answers were not written" in list(report.lines())
+    assert report.to_json()["left_out"]["equal_answers"]["rollouts"] == 2
+
+
+@pytest.mark.parametrize("choice", ["best_worst", "all", "length_matched"])
+def test_a_pair_with_another_text_takes_the_place_of_equal_answers(tmp_path: Path, choice: str) -> None:
+    given = answers(("a", 1), ("a", 0), ("b", 0.2))
+    assert ("a", "b") in pairs(tmp_path, given, pairs=choice)
+    assert all(chosen != rejected for chosen, rejected in pairs(tmp_path, given, pairs=choice))
+
+
+def test_answers_that_differ_in_dropped_reasoning_only_are_equal(tmp_path: Path) -> None:
+    rows = [
+        row(0, repeat, reward, [thought(words), text("a")])
+        for repeat, (words, reward) in enumerate((("x", 1), ("y", 0)))
+    ]
+    _, report = exported(tmp_path, "dpo", rows, options={"reasoning": "drop"})
+    assert report.left_out == {LeftOut.EQUAL_ANSWERS: 2}
+    _, report = exported(tmp_path, "dpo", rows)
+    assert report.exported == 2
+
+
+def test_answers_that_differ_in_the_ids_of_calls_only_are_equal(tmp_path: Path) -> None:
+    rows = [
+        row(0, repeat, reward, [call("Rome", name), output("sun", name), text("a")])
+        for repeat, (name, reward) in enumerate((("call_1", 1.0), ("call_2", 0.0)))
+    ]
+    _, report = exported(tmp_path, "dpo", rows)
+    assert report.left_out == {LeftOut.EQUAL_ANSWERS: 2}
+
+
+def test_equal_answers_of_two_runs_make_no_pair(tmp_path: Path) -> None:
+    inputs = []
+    for name, reward in (("a", 1.0), ("b", 0.0)):
+        inputs.append(write(tmp_path / f"{name}.jsonl", answers(("same", reward))))
+        write(tmp_path / f"{name}_materialized_inputs.jsonl", [answers(("same", 0))[0] | {"response": None}])
+    settings = ExportSettings(
+        format="dpo", inputs=inputs, output=tmp_path / "out.jsonl", options={"across_runs": True}
+    )
+    assert export(settings).equal_pairs == 1
+    assert read(tmp_path / "out.jsonl") == []

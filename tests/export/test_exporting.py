@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.export._formats import NAMES
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.failures import ConfigError
 from nemo_gym.rows.identity import RolloutId
@@ -51,3 +53,18 @@ def test_argument_objects_in_parquet_are_refused(tmp_path: Path) -> None:
         exported(tmp_path, "sft", [row()], name="out.parquet")
     written, _ = exported(tmp_path, "sft", [row()], name="out.parquet", options={"arguments": "string"})
     assert written[0]["messages"][1]["content"] == "answer 0/0"
+
+
+@pytest.mark.parametrize("format_name", NAMES)
+def test_every_format_says_that_a_run_was_killed_and_that_two_codes_scored_it(
+    tmp_path: Path, format_name: str
+) -> None:
+    document = {"schema_version": 1, "identity": {}, "starts": [{"planned": 9}]}
+    (tmp_path / "rollouts_run.json").write_bytes(orjson.dumps(document))
+    name = "out.parquet" if format_name == "verl" else "out.jsonl"
+    _, report = exported(tmp_path, format_name, [row(0, 0), row(0, 1, _ng_scored_by="x")], name=name)
+    unfinished, codes = [line for line in report.lines() if line.startswith("note: ")]
+    assert "2 of 9 planned rollouts; the run has not ended" in unfinished
+    assert "2 codes scored the rows" in codes
+    (run,) = report.to_json()["runs"]
+    assert (run["rows"], run["planned"], run["state"]) == (2, 9, "stopped")

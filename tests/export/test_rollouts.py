@@ -82,6 +82,19 @@ def test_rows_without_numbers_are_grouped_by_their_prompt(tmp_path: Path) -> Non
     assert [len(group.members) for group in groups] == [2, 2]
 
 
+@pytest.mark.parametrize("index", [True, 1.0, "1"])
+def test_an_index_that_is_no_integer_is_refused_with_its_line(index: object, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"in\.jsonl:2: the row has `_ng_task_index`"):
+        groups_of(write(tmp_path / "in.jsonl", [row(0), row(1, _ng_task_index=index)]))
+
+
+def test_a_byte_order_mark_belongs_to_no_row(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", [row(0, 0), row(0, 1)])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    (group,), _ = groups_of(path)
+    assert len(group.members) == 2
+
+
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
 def test_compressed_files_are_read_and_a_torn_end_is_counted(ending: str, tmp_path: Path) -> None:
     whole = orjson.dumps(row(0, 0)) + b"\n"

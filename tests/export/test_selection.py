@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,3 +40,50 @@ def test_rewards_that_an_answer_could_have_forged_are_not_exported_by_default(
     assert (written, report.left_out) == ([], {LeftOut.TAMPERABLE: 2})
     _, report = exported(tmp_path, format_name, rows, allow_tamperable=True)
     assert LeftOut.TAMPERABLE not in report.left_out
+
+
+SUPERVISED: list[tuple[str, dict[str, Any], str]] = [
+    ("sft", {}, "out.jsonl"),
+    ("sharegpt", {}, "out.jsonl"),
+    ("openai", {}, "out.jsonl"),
+    ("verl", {"form": "sft"}, "out.parquet"),
+    ("prime_rl", {"form": "sft"}, "out.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "file"), SUPERVISED)
+def test_supervised_examples_are_solved_by_default(
+    tmp_path: Path, name: str, options: dict[str, Any], file: str
+) -> None:
+    rows = [row(task, 0, reward) for task, reward in enumerate((1.0, 0.0, 0.5, 0.0, 2.0, -1.0))]
+    written, report = exported(tmp_path, name, rows, name=file, options=options)
+    assert (len(written), report.left_out) == (2, {LeftOut.LOW_REWARD: 4})
+    assert report.rewards == {0.0: 2, 0.5: 1, -1.0: 1}
+    assert "rewards left out: -1 (1 rollouts), 0 (2 rollouts), 0.5 (1 rollouts)" in list(report.lines())
+    assert report.to_json()["left_out_rewards"][1] == {"reward": 0.0, "rollouts": 2}
+
+
+@pytest.mark.parametrize(("name", "options", "file"), SUPERVISED)
+@pytest.mark.parametrize(
+    ("bound", "kept"), [({"min_reward": 0.0}, 2), ({"min_reward": 0.3}, 1), ({"max_reward": 0.4}, 1)]
+)
+def test_a_bound_of_the_user_takes_the_place_of_the_default(
+    tmp_path: Path, name: str, options: dict[str, Any], file: str, bound: dict[str, float], kept: int
+) -> None:
+    rows = [row(0, 0, 0.0), row(1, 0, 0.5)]
+    _, report = exported(tmp_path, name, rows, name=file, options=options, **bound)
+    assert report.exported == kept
+    assert LeftOut.LOW_REWARD not in report.left_out
+
+
+@pytest.mark.parametrize("name", ["dpo", "kto"])
+def test_formats_that_compare_answers_take_every_reward(tmp_path: Path, name: str) -> None:
+    _, report = exported(tmp_path, name, [row(0, 0, 0.0), row(0, 1, 0.5)])
+    assert report.exported == 2
+
+
+def test_the_most_frequent_of_many_rewards_are_printed(tmp_path: Path) -> None:
+    rows = [row(task, 0, task % 8 / 10) for task in range(16)]
+    _, report = exported(tmp_path, "sft", rows)
+    (line,) = [line for line in report.lines() if line.startswith("rewards left out: ")]
+    assert line.endswith("others (6 rollouts)")

@@ -28,7 +28,9 @@ def test_tools_are_json_text_and_absent_where_there_are_none(tmp_path: Path) -> 
 
 async def test_every_segment_is_a_row_and_labels_mark_the_sampled_tokens(tmp_path: Path) -> None:
     rows = await token_rows(4, 2, "odd", odd_share=0.5, token_fields="packed")
-    written, report = exported(tmp_path, "sft", rows, options={"form": "tokens"}, merge_equal_rows=False)
+    written, report = exported(
+        tmp_path, "sft", rows, options={"form": "tokens"}, merge_equal_rows=False, min_reward=0.0
+    )
     segments = [segment for each in rows for segment in segments_of(calls_of(each))]
     assert len(written) == len(segments) > report.exported == 8
     assert sorted((r["input_ids"], [int(label != -100) for label in r["labels"]]) for r in written) == sorted(

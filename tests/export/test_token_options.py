@@ -107,7 +107,7 @@ async def test_tokens_under_a_grammar_are_marked_and_can_be_left_out(
     assert 0 < under_grammar < whole
     for mode, expected, lossy in (("train", whole, 2), ("context", whole - under_grammar, 0)):
         options = {**FORMS[name], "grammar_tokens": mode}
-        written, report = exported(tmp_path, name, rows, options=options)
+        written, report = exported(tmp_path, name, rows, options=options, min_reward=0.0)
         counts = [READERS[name](row) for row in written]
         assert sum(count.trained for count in counts) == expected
         assert report.losses[Loss.GRAMMAR_TOKENS] == lossy
@@ -121,7 +121,9 @@ async def test_rollouts_wholly_under_a_grammar_are_left_out_with_their_reason(
     tmp_path: Path, name: str
 ) -> None:
     rows = await rollouts()
-    written, report = exported(tmp_path, name, rows, options={**FORMS[name], "grammar_tokens": "context"})
+    written, report = exported(
+        tmp_path, name, rows, options={**FORMS[name], "grammar_tokens": "context"}, min_reward=0.0
+    )
     assert (written, report.left_out) == ([], {LeftOut.GRAMMAR: 2})
 
 

@@ -132,3 +132,30 @@ def test_every_launch_without_a_workspace_has_a_user_of_its_own_or_none(way: Iso
     assert len(users) == (5 if way.has_own_users else 0)
     for launch in launches:
         launch.close()
+
+
+WRITE_TO_PROC = """
+import errno, os
+read_only = opened = 0
+pid = os.getpid()
+places = ["self", "thread-self", f"self/task/{pid}", "self/root/proc/self", f"{pid}", f"{pid}/root/proc/self"]
+for place in places:
+    for name in ("autogroup", "oom_score_adj", "oom_adj", "coredump_filter", "timerslack_ns", "comm", "sched",
+            "clear_refs", "mem", "timens_offsets", "setgroups", "attr/current", "gid_map", "loginuid"):
+        try:
+            os.close(os.open(f"/proc/{place}/{name}", os.O_WRONLY))
+            opened += 1
+        except OSError as error:
+            read_only += error.errno == errno.EROFS
+print(opened, read_only > 30, os.getpriority(os.PRIO_PROCESS, 0) == NICE)
+theirs, ours = os.pipe()
+with open(f"/proc/self/fd/{ours}", "w") as file:
+    file.write("still written")
+print(os.read(theirs, 100).decode())
+"""
+
+
+async def test_a_program_cannot_change_how_the_kernel_treats_it(sandbox: ConfinedRunner) -> None:
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    done = await run(sandbox, WRITE_TO_PROC.replace("NICE", str(nice)))
+    assert done.stdout.split(b"\n") == [b"0 True True", b"still written", b""], done.stderr

@@ -171,7 +171,29 @@ async def test_the_description_names_what_does_not_hold(
     kind = await sandbox.isolation()
     assert await sandbox.describe() == f"isolation `{kind}`, {reach_of(kind)}"
     monkeypatch.setattr(execution, "can_limit_memory", lambda: False)
-    assert "no cgroup can be made here" in await sandbox.describe()
+    described = await sandbox.describe()
+    assert "no cgroup can be made here" in described
+    assert (
+        "the CPU time of a process that nobody waits for counts only until the last look at it" in described
+    )
+    assert ("nothing bounds what waits in its sockets" in described) == (kind is not IsolationKind.BUBBLEWRAP)
+    monkeypatch.setattr(execution, "can_limit_memory", lambda: True)
+    monkeypatch.setattr(execution, "lacks_cpu_count", lambda: True)
+    assert "no cgroup counts CPU time here" in await sandbox.describe()
+
+
+@pytest.mark.parametrize("setting", ["0\n", "1\n"])
+async def test_the_description_says_where_a_program_can_lower_its_priority(
+    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "_AUTOGROUP", tmp_path / "setting")
+    (tmp_path / "setting").write_text(setting)
+    ways = isolations(INSTALLATION.folders, python=INSTALLATION, allow_unsandboxed=True)
+    weaker = [way.without_own_folders() for way in ways]
+    sandbox = ConfinedRunner(
+        probe=(*PYTHON, "pass"), python=INSTALLATION, candidates=[way for way in weaker if way is not None]
+    )
+    assert ("/proc/self/autogroup" in await sandbox.describe()) == (setting == "1\n")
 
 
 async def test_a_program_is_killed_at_its_limit_of_cpu_time(sandbox: ConfinedRunner) -> None:

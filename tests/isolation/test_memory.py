@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.isolation import memory
-from nemo_gym.isolation.confinement import MIB
+from nemo_gym.isolation.confinement import MIB, isolations
 from nemo_gym.isolation.execution import ConfinedRunner, Ending, SandboxLimits
-from tests.isolation.confined import run
+from tests.isolation.confined import INSTALLATION, PYTHON, run
 
 SHARED_MEMORY = """
 import mmap, os, time
@@ -50,6 +50,137 @@ def test_a_group_is_gone_after_its_removal() -> None:
         open(group.processes_file)  # noqa: PTH123, SIM115 - it must not exist
 
 
+SOCKETS = """
+import resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+with socket.create_server(("127.0.0.1", 0)) as server:
+    sent, kept = 0, []
+    for _ in range(60):
+        kept += [socket.create_connection(server.getsockname()), server.accept()[0]]
+        for one in kept[-2:]:
+            one.setblocking(False)
+            try:
+                while True:
+                    sent += one.send(bytes(1 << 16))
+            except OSError:
+                pass
+print(sent >> 20)
+"""
+
+
+async def test_what_waits_in_tcp_counts_towards_the_limit() -> None:
+    if memory._parent() is None:
+        pytest.skip("this machine has no writable cgroup with a memory limit")
+    sandbox = ConfinedRunner(
+        probe=(*PYTHON, "pass"),
+        python=INSTALLATION,
+        candidates=isolations(INSTALLATION.folders, python=INSTALLATION, own_network=True),
+    )
+    limits = SandboxLimits(wall_s=120, memory_bytes=128 * MIB)
+    done = await run(sandbox, SOCKETS, limits=limits)
+    assert done.ending is Ending.MEMORY_EXCEEDED or int(done.stdout) < 128
+
+
+IGNORED_CHILDREN = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(30):
+    if os.fork() == 0:
+        while time.process_time() < 0.05: pass
+        os._exit(0)
+    time.sleep(0.001)
+try: os.wait()
+except ChildProcessError: print("done", flush=True)
+input()
+"""
+
+
+async def test_the_cpu_time_of_children_that_nobody_waits_for_counts(sandbox: ConfinedRunner) -> None:
+    if memory._parent() is None or memory.lacks_cpu_count():
+        pytest.skip("this machine has no writable cgroup that counts CPU time")
+    async with sandbox.open((*PYTHON, IGNORED_CHILDREN), limits=SandboxLimits(wall_s=120)) as process:
+        assert await process.read_line() == b"done\n"
+        limit = process.cpu_limit(0.1)
+        assert limit.check(1000, has_answered=True) is None, "times before the limit do not count"
+    async with sandbox.open((*PYTHON, IGNORED_CHILDREN), limits=SandboxLimits(wall_s=120)) as process:
+        limit = process.cpu_limit(1)
+        assert await process.read_line() == b"done\n"
+        assert limit.check(1000, has_answered=True) is Ending.TIMED_OUT
+
+
+class KernelOfVersion1:
+    """Folders that behave as cgroups of version 1: every new group has the files of its hierarchy."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.files = {
+            "memory": [
+                "memory.limit_in_bytes",
+                "memory.kmem.tcp.limit_in_bytes",
+                "memory.memsw.limit_in_bytes",
+            ],
+            "cpu,cpuacct": ["cpuacct.usage"],
+        }
+        self.groups = folder / "cgroup"
+        make_folder = Path.mkdir
+        mounts, own = "", ""
+        for place, name in enumerate(self.files):
+            make_folder(self.groups / name, parents=True)
+            mounts += f"{30 + place} 25 0:31 / {self.groups / name} rw shared:9 - cgroup cgroup rw,{name}\n"
+            own += f"{place}:{name}:/\n"
+
+        def mkdir(path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+            make_folder(path, mode, parents, exist_ok)
+            for name in ("cgroup.procs", *self.files[path.parent.name]):
+                (path / name).write_text("0")
+
+        make_folder(folder / "proc")
+        (folder / "proc" / "mountinfo").write_text(mounts)
+        (folder / "proc" / "cgroup").write_text(own)
+        monkeypatch.setattr(memory, "_PROC", folder / "proc")
+        monkeypatch.setattr(Path, "mkdir", mkdir)
+        monkeypatch.setattr(Path, "rmdir", lambda path: shutil.rmtree(path))
+        memory._parent.cache_clear()
+
+
+@pytest.fixture
+def version_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelOfVersion1]:
+    yield KernelOfVersion1(tmp_path, monkeypatch)
+    memory._parent.cache_clear()
+
+
+def test_a_group_of_version_1_bounds_sockets_and_swap(version_1: KernelOfVersion1) -> None:
+    group = memory.make_memory_group(64 * MIB)
+    assert group is not None
+    folder, cpu_folder = (Path(file).parent for file in group.processes_files)
+    assert (folder.parent.name, cpu_folder.parent.name) == ("memory", "cpu,cpuacct")
+    limits = {name: int((folder / name).read_text()) for name in version_1.files["memory"]}
+    assert limits == {
+        "memory.limit_in_bytes": 64 * MIB,
+        "memory.kmem.tcp.limit_in_bytes": 16 * MIB,
+        "memory.memsw.limit_in_bytes": 64 * MIB,
+    }
+    (cpu_folder / "cpuacct.usage").write_text("1500000000\n")
+    assert group.cpu_s() == 1.5
+    group.remove()
+    assert [*version_1.groups.glob("*/nemo_gym_*")] == []
+
+
+def test_groups_of_version_1_that_leave_sockets_out_are_not_used(version_1: KernelOfVersion1) -> None:
+    version_1.files["memory"].remove("memory.kmem.tcp.limit_in_bytes")
+    assert not memory.can_limit_memory()
+    assert memory.make_memory_group(64 * MIB) is None
+
+
+def test_groups_of_version_1_may_lack_the_count_of_cpu_time(version_1: KernelOfVersion1) -> None:
+    version_1.files["cpu,cpuacct"].clear()
+    assert memory.can_limit_memory()
+    assert memory.lacks_cpu_count()
+    group = memory.make_memory_group(64 * MIB)
+    assert group is not None
+    assert group.processes_files == [group.processes_file]
+    assert group.cpu_s() is None
+
+
 class KernelOfVersion2:
     """Folders that behave as cgroups of version 2: a new group gets the files of its parent's controllers."""
 
@@ -68,6 +199,7 @@ class KernelOfVersion2:
                 return
             (path / "cgroup.procs").write_text("")
             if "memory" in controllers.read_text().replace("+", " ").split():
+                (path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 0\n")
                 for name, text in (("max", "max"), ("swap.max", "max"), ("events", "oom 0\noom_kill 0\n")):
                     (path / f"memory.{name}").write_text(text)
 
@@ -111,11 +243,26 @@ def test_a_group_of_version_2_has_the_limit_without_swap(version_2: KernelOfVers
     assert folder.parent == root
     assert (folder / "memory.max").read_text() == str(64 * MIB)
     assert (folder / "memory.swap.max").read_text() == "0"
+    assert group.processes_files == [group.processes_file]
+    assert group.cpu_s() == 2.5
     assert not group.is_exceeded()
     (folder / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\noom_group_kill 0\n")
     assert group.is_exceeded()
     group.remove()
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("option", ["nosocket", "nokmem", "nokmem,nosocket"])
+def test_a_kernel_whose_groups_leave_something_out_has_no_group(
+    version_2: KernelOfVersion2, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version_2.enter("", "memory")
+    monkeypatch.setattr(memory, "_COMMAND_LINE", tmp_path / "cmdline")
+    memory._COMMAND_LINE.write_text(f"quiet cgroup.memory={option} ro\n")
+    assert not memory.can_limit_memory()
+    memory._parent.cache_clear()
+    memory._COMMAND_LINE.write_text("quiet cgroup.memory=nobpf ro\n")
+    assert memory.can_limit_memory()
 
 
 @pytest.mark.parametrize("controllers", ["", "cpu pids"])

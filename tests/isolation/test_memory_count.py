@@ -49,6 +49,18 @@ for number in range(0, 16000, 2): libc.mprotect(place + number * 4096, 4096, 1)
 """,
     "event queues": "for _ in range(40): libc.inotify_init1(0)",
 }
+NETLINK = """
+import struct
+for _ in range(19):
+    if os.fork() == 0: break
+request, asked = struct.pack('IHHIIBBHiII', 32, 18, 1, 1, 0, 0, 0, 0, 1, 0, 0), []
+for _ in range(200):
+    asked.append(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))
+    try:
+        for _ in range(300): asked[-1].send(request)
+    except OSError: pass
+"""
+"""Nobody reads the answers."""
 IN_SOCKETS = {
     "Unix sockets": """
 for _ in range(2): os.fork()
@@ -73,15 +85,7 @@ for number in range(100):
 server = socket.socket(); server.bind(('127.0.0.1', 0)); server.listen(4000); clients = []
 for _ in range(200): clients.append(socket.create_connection(server.getsockname())); fill(clients[-1])
 """,
-    "netlink": """
-for _ in range(9):
-    if os.fork() == 0: break
-servers = []
-for _ in range(200):
-    server = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 2); server.bind((0, 0)); servers.append(server)
-    client = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 2)
-    fill(client, (server.getsockname()[0], 0)); client.close()
-""",
+    "netlink": NETLINK,
 }
 HONEST = """
 import os, socket, time
@@ -118,6 +122,13 @@ async def test_what_waits_in_sockets_counts(code: str) -> None:
     assert done.ending is Ending.MEMORY_EXCEEDED, done.stderr
 
 
+async def test_what_waits_in_netlinks_counts_in_a_group_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    sandbox = await require_bubblewrap()
+    done = await run(sandbox, CALLS + NETLINK + "\ntime.sleep(100)", limits=LIMITS)
+    assert done.ending is Ending.MEMORY_EXCEEDED, done.stderr
+
+
 async def test_pages_that_processes_share_count_once(sandbox: ConfinedRunner) -> None:
     done = await run(sandbox, HONEST, limits=LIMITS)
     assert (done.stdout, done.ending) == (b"done\n", Ending.EXITED)
@@ -134,10 +145,12 @@ async def test_files_in_own_folders_are_bounded_by_number(kind: IsolationKind) -
 async def test_a_machine_without_memory_ends_a_program_by_a_failure_and_no_verdict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    left: Iterator[int] = iter((total_memory(), total_memory()))
+    sandbox = make_sandbox()
+    await sandbox.isolation()
+    left: Iterator[int] = iter((total_memory(),))
     monkeypatch.setattr(process, "available_memory", lambda: next(left, 0))
     with pytest.raises(VerifierError) as caught:
-        await run(make_sandbox(), "import time; time.sleep(100)", limits=LIMITS)
+        await run(sandbox, "import time; time.sleep(100)", limits=LIMITS)
     assert (caught.value.failure.code, caught.value.failure.retryable) == ("sandbox_crowded_out", True)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+
 import pytest
 
 from nemo_gym.isolation.execution import ConfinedRunner
@@ -30,6 +33,7 @@ from tests.isolation.confined import run
         "libc.unshare(0x10000000)",
         "libc.setns(0, 0)",
         "libc.prctl(4, 0, 0, 0, 0)",
+        "libc.prctl(62, 1, 0, 0, 0)",
         "os.nice(5)",
         "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))",
     ],
@@ -64,18 +68,76 @@ with socket.socket() as one:
     assert (await run(sandbox, code)).stdout.split() == [b"True", b"True", b"1", b"1"]
 
 
-async def test_only_usual_sockets_exist(sandbox: ConfinedRunner) -> None:
+UNIX, IP, IP6, NETLINK = (
+    int(family) for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+)
+STREAM, DGRAM, RAW, SEQPACKET, DCCP = 1, 2, 3, 5, 6
+FLAGS = socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
+TCP, UDP, ROUTE = 6, 17, 0
+USUAL = [
+    *(
+        (UNIX, kind, protocol)
+        for kind in (STREAM, DGRAM, RAW, SEQPACKET, STREAM | FLAGS)
+        for protocol in (0, 1)
+    ),
+    *((IP, kind, protocol) for kind in (STREAM, STREAM | FLAGS) for protocol in (0, TCP)),
+    *((IP, kind, protocol) for kind in (DGRAM, DGRAM | FLAGS) for protocol in (0, UDP)),
+    *((NETLINK, kind, ROUTE) for kind in (RAW, DGRAM, RAW | FLAGS)),
+]
+OF_UNUSUAL_FAMILY = [
+    *((socket.AF_ALG, SEQPACKET, 0), (socket.AF_VSOCK, STREAM, 0), (socket.AF_TIPC, STREAM, 0)),
+    *((socket.AF_PACKET, RAW, 3), (43, STREAM, 0), (44, DGRAM, 0), (21, SEQPACKET, 0), (41, DGRAM, 0)),
+    (1 << 16 | IP, STREAM, 0),
+]
+"""Those of the cipher interface, of virtual machines, TIPC, Ethernet, SMC, XDP, RDS and KCM."""
+OF_UNUSUAL_TYPE = [
+    *((IP, SEQPACKET, 0), (IP6, SEQPACKET, 132), (IP, DCCP, 0), (IP6, DCCP, 33)),
+    *((IP, RAW, 1), (IP, RAW | FLAGS, 255), (IP, 10, 0), (NETLINK, STREAM, 0), (UNIX, 4, 0)),
+]
+OF_UNUSUAL_PROTOCOL = [
+    *((family, STREAM, protocol) for family in (IP, IP6) for protocol in (262, 132, 256)),
+    *((IP, STREAM | FLAGS, 262), (IP, DGRAM, 136), (IP6, DGRAM, 136), (IP, DGRAM, 1), (IP6, DGRAM, 58)),
+    *((IP, DGRAM, 115), (IP, STREAM, -1), (IP, STREAM, 1 << 16 | TCP)),
+    *((NETLINK, RAW, protocol) for protocol in (2, 4, 6, 9, 11, 12, 15, 16)),
+]
+"""MPTCP, SCTP, SMC, UDP-Lite, ping, L2TP; netlinks by which programs can also talk to each other."""
+
+
+async def test_only_sockets_whose_memory_is_counted_exist(sandbox: ConfinedRunner) -> None:
+    groups = [
+        *((case, 0) for case in USUAL),
+        *((case, errno.EAFNOSUPPORT) for case in OF_UNUSUAL_FAMILY),
+        *((case, errno.ESOCKTNOSUPPORT) for case in OF_UNUSUAL_TYPE),
+        *((case, errno.EPROTONOSUPPORT) for case in OF_UNUSUAL_PROTOCOL),
+    ]
+    cases = [tuple(int(number) for number in case) for case, _ in groups]
+    code = f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for family, kind, protocol in {cases!r}:
+    made = libc.socket(family, kind, protocol)
+    print(0 if made >= 0 else ctypes.get_errno())
+    if made >= 0:
+        os.close(made)
+"""
+    found = (await run(sandbox, code)).stdout.split()
+    assert dict(zip(cases, found, strict=True)) == {
+        tuple(map(int, case)): str(error).encode() for case, error in groups
+    }
+
+
+async def test_tcp_stays_tcp(sandbox: ConfinedRunner) -> None:
     code = """
 import errno, socket
-for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_NETLINK, socket.AF_ALG, socket.AF_VSOCK, socket.AF_TIPC):
-    try:
-        socket.socket(family, socket.SOCK_RAW if family == socket.AF_NETLINK else socket.SOCK_SEQPACKET
-            if family == socket.AF_ALG else socket.SOCK_STREAM).close()
-        print("made")
-    except OSError as error:
-        print(errno.errorcode[error.errno])
+with socket.create_server(("127.0.0.1", 0)) as one:
+    for name in (b"tls", b"smc", b"mptcp", b"espintcp"):
+        try:
+            one.setsockopt(socket.IPPROTO_TCP, 31, name)
+            print("changed")
+        except OSError as error:
+            print(errno.errorcode[error.errno])
 """
-    assert (await run(sandbox, code)).stdout.split() == [b"made"] * 3 + [b"EAFNOSUPPORT"] * 3
+    assert (await run(sandbox, code)).stdout.split() == [b"ENOPROTOOPT"] * 4
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

@@ -4,6 +4,8 @@ import os
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from nemo_gym.launch import _logs as logs
 
 CHAINED = """INFO something before
@@ -37,6 +39,29 @@ def test_a_log_without_a_traceback_is_explained_by_its_last_lines(tmp_path: Path
     explanation = logs.explain_death(log).splitlines()
     assert explanation[-1] == "line 99"
     assert len(explanation) == logs.TAIL_LINES
+
+
+RESTARTED = "Traceback (most recent call last):\n  File\nOSError: no table\n--- restart 1 ---\n"
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["", "--- restart 2 ---\n", "\n--- restart 2 ---\n\n", "--- rotated; earlier lines are in x.log.1 ---\n"],
+)
+def test_a_silent_restart_is_explained_by_the_error_before_it(tmp_path: Path, after: str) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(RESTARTED + after)
+    assert logs.explain_death(log) == "OSError: no table"
+
+
+def test_the_last_start_that_wrote_anything_explains_a_death(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(RESTARTED + "out of memory\n--- restart 2 ---\n")
+    assert logs.explain_death(log) == "out of memory"
+    log.write_text("--- restart 1 ---\n")
+    assert logs.explain_death(log) == "it wrote nothing to its log"
+    log.write_text("--- the author's own line ---\n")
+    assert logs.explain_death(log) == "--- the author's own line ---"
 
 
 def test_only_what_was_written_since_the_last_start_explains_a_death(tmp_path: Path) -> None:

@@ -13,7 +13,11 @@ import pytest
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.secrets import hide_secrets
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.launch.server_code import describe_code, find_changed_modules, read_repository
+from nemo_gym.launch.server_code import (
+    describe_code,
+    find_changed_modules,
+    read_repository,
+)
 from nemo_gym.names import CODE_KEY
 
 
@@ -64,6 +68,27 @@ def test_agents_and_models_count_alike(root: Path, kind: str) -> None:
     assert list(files(root, kind, "other")) == ["common/rules.py", f"{kind}/other/app.py"]
 
 
+def test_data_that_a_server_may_read_counts_without_its_task_rows(root: Path) -> None:
+    write(root, "resources_servers/mine/data/gold.json", "{}")
+    write(root, "resources_servers/mine/data/raw.jsonl", '{"question": 1}')
+    write(root, "shared/rubric.md", "Be strict.")
+    before = files(root)
+    declared = {
+        "datasets": [{"jsonl_fpath": "resources_servers/mine/data/raw.jsonl"}],
+        "rubric": "shared/rubric.md",
+    }
+    agent = ServerInstance(
+        "agent", "responses_api_agents", "mine", root / "resources_servers/mine", "app.py", declared, None
+    )
+    told = describe_code([instance(root), agent], root)
+    mine, other = (dict(server["files"]) for server in told["servers"])
+    assert set(before) - set(mine) == {"resources_servers/mine/data/raw.jsonl"}
+    assert set(other) - set(mine) == {"shared/rubric.md"}
+    write(root, "resources_servers/mine/data/gold.json", "[]")
+    changed = dict(describe_code([instance(root), agent], root)["servers"][0]["files"])
+    assert {name for name in mine if mine[name] != changed[name]} == {"resources_servers/mine/data/gold.json"}
+
+
 @pytest.mark.parametrize(
     "name", ["resources_servers/mine/app.py", "resources_servers/mine/prompts/judge.txt", "common/rules.py"]
 )
@@ -110,6 +135,7 @@ def test_only_python_files_that_changed_since_the_start_are_found(root: Path) ->
     told = describe_code([instance(root)], root)
     assert find_changed_modules(instance(root), root, told) == []
     write(root, "resources_servers/mine/state.txt", "written by the server")
+    write(root, "resources_servers/mine/data/solution.py", "written by the server")
     assert find_changed_modules(instance(root), root, told) == []
     write(root, "resources_servers/mine/scoring.py", "changed = True")
     assert find_changed_modules(instance(root), root, told) == ["resources_servers/mine/scoring.py"]

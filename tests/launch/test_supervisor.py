@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,23 @@ async def test_a_server_that_dies_at_its_start_fails_the_gym_with_the_root_cause
         assert "`broken` died 3 times in a row" in caught.value.failure.message
         assert str(gym.servers[1].log_path) in (caught.value.failure.remedy or "")
         assert gym.servers[1].state is ServerState.FAILED
+
+
+async def test_a_server_that_dies_silently_when_restarted_is_explained_by_its_first_error(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    tried = tmp_path / "tried"
+    code = f"""
+import os, pathlib
+if pathlib.Path({str(tried)!r}).exists():
+    os._exit(3)
+pathlib.Path({str(tried)!r}).touch()
+raise OSError("the table is gone")
+"""
+    async with launch(config_of(bench.instance("broken", code)), bench.options()) as gym:
+        with pytest.raises(LaunchError) as caught:
+            await gym.wait_ready()
+    assert caught.value.failure.message.startswith("OSError: the table is gone\n`broken` died 3 times")
 
 
 async def test_a_server_that_has_to_be_corrected_is_tried_once(bench: Workbench) -> None:

@@ -131,7 +131,10 @@ FORGERIES = {**FORGED_KEYS, **OTHER_ROLLOUTS, **CONTROL_ROUTES, **PATHS}
 
 
 class LaterSources(clock.Sources):
-    """A wall clock that is an hour ahead."""
+    """Clocks that are an hour ahead."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() + 3600
 
     def wall_clock(self) -> float:
         return super().wall_clock() + 3600

@@ -302,6 +302,11 @@ WITH_TOKEN = f"x-ng-token: {TOKEN}"
         ("POST", "/size", ("origin: https://attacker.example",), "127.0.0.1", 403),
         ("POST", "/size", ("content-type: text/plain",), "127.0.0.1", 415),
         ("POST", "/size", ("x-ng-deadline: soon",), "127.0.0.1", 422),
+        ("POST", "/size", ("content-encoding: gzip",), "127.0.0.1", 415),
+        ("POST", "/verify", (WITH_TOKEN, "content-encoding: zstd"), "127.0.0.1", 415),
+        ("POST", "/of/x", ("Content-Encoding: gzip", "Content-Encoding: identity"), "127.0.0.1", 415),
+        ("POST", "/verify", ("content-encoding: gzip",), "127.0.0.1", 401),
+        ("POST", "/nothing", ("content-encoding: gzip",), "127.0.0.1", 404),
     ],
 )
 async def test_a_refusal_is_sent_after_the_head_and_ends_the_connection(
@@ -405,6 +410,12 @@ ENDLESS = {
     "many headers": (b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * (MAX_HEADERS + 1) + b"\r\n", 431),
     "long headers": (b"GET / HTTP/1.1\r\n" + (b"x: " + b"y" * 999 + b"\r\n") * 100 + b"\r\n", 431),
     "a URL": (b"GET /" + LONG, 414),
+    "a URL of 40,000 bytes": (b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n", 414),
+    "a query": (b"GET /health?" + b"x" * 40_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n", 414),
+    "a long URL and long headers": (
+        b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\nhost: x\r\nx: " + b"y" * 60_000 + b"\r\n\r\n",
+        414,
+    ),
     "a URL with a line end": (b"GET /" + b"x" * 40_000 + b"?" + b"y" * 40_000 + b" HTTP/1.1\r\n\r\n", 414),
     "empty lines": (b"\r\n" * MAX_HEAD_BYTES, 431),
     "a method": (b"G" * (MAX_HEAD_BYTES + 1), 400),
@@ -536,9 +547,11 @@ async def test_the_mock_engine_refuses_before_the_body_and_bounds_it() -> None:
             ("POST", "/nothing", 404),
             ("PUT", "/tokenize", 405),
             ("POST", "/tokenize", 413),
+            ("POST", "/tokenize?coded", 415),
         ):
+            coding = ("content-encoding: br",) if "coded" in path else ()
             async with client_of(port) as client:
-                await client.send(head_of(method, path, JSON, HUGE, EXPECTS))
+                await client.send(head_of(method, path, JSON, HUGE, EXPECTS, *coding))
                 assert (await client.status(), await client.status()) == (status, 0)
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.serving.request_bodies import BodyReader
+from nemo_gym.serving.request_bodies import BodyReader, require_plain
 from nemo_gym.transport.request_body import Message, Receive, WholeBody
 
 KIB = 1 / 1024
@@ -81,3 +81,36 @@ async def test_a_client_that_leaves_has_sent_no_body() -> None:
         return {"type": "http.disconnect"}
 
     assert await BodyReader(KIB).read(receive, None, is_trusted=False) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [(b"content-encoding", b"gzip")],
+        [(b"content-encoding", b"Deflate")],
+        [(b"content-encoding", b"br, identity")],
+        [(b"content-encoding", b"zstd"), (b"content-encoding", b"identity")],
+        [(b"transfer-encoding", b"gzip, chunked")],
+        [(b"transfer-encoding", b"gzip"), (b"transfer-encoding", b"chunked")],
+        [(b"content-encoding", b"of no one")],
+    ],
+)
+def test_a_coded_body_is_refused(given: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(InputError, match="reads only plain ones") as caught:
+        require_plain([(b"content-type", b"application/json"), *given])
+    assert caught.value.failure.http_status == 415
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        [(b"content-encoding", b"identity")],
+        [(b"content-encoding", b"")],
+        [(b"transfer-encoding", b"Chunked")],
+        [(b"accept-encoding", b"gzip")],
+    ],
+)
+def test_a_plain_body_is_not(given: list[tuple[bytes, bytes]]) -> None:
+    require_plain(given)
+    assert len(given) < 2

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import aiohttp
+import pytest
+from fastapi import Request
 from fastapi.testclient import TestClient
 
 from nemo_gym.mock_engine import MockEngine
@@ -13,7 +17,7 @@ from nemo_gym.transport.pools import process_transport
 from nemo_gym.transport.rollout_context import rollout_context
 from nemo_gym.transport.server_client import ServerClient, request
 from responses_api_agents.simple_agent.app import SimpleAgent
-from tests.serving.environments import CounterEnvironment, ScriptedModel, task_row, text
+from tests.serving.environments import Amount, CounterEnvironment, ScriptedModel, task_row, text
 
 
 async def test_session_and_deadline_travel_with_the_calls_a_handler_makes() -> None:
@@ -85,3 +89,30 @@ async def test_options_of_the_ecosystem_do_not_reach_the_http_client() -> None:
         assert response.status == 200
         response.release()
         await process_transport().close()
+
+
+class SlowEnvironment(CounterEnvironment):
+    async def add(self, request: Request, body: Amount) -> dict[str, int]:
+        await asyncio.Event().wait()
+        raise AssertionError("nothing sets the event")
+
+
+@pytest.mark.parametrize("timeout", [0.01, aiohttp.ClientTimeout(total=0.01)], ids=["seconds", "aiohttp's"])
+async def test_a_call_ends_after_its_timeout(timeout: Any) -> None:
+    gym = InProcessGym()
+    gym.add(SlowEnvironment, "env")
+    client = gym.client()
+    await client.post("env", "/seed_session", json={}, timeout=None)
+    with pytest.raises(TimeoutError):
+        await client.post("env", "/add", json={"amount": 1}, timeout=timeout)
+
+
+async def test_an_unknown_option_is_refused_before_the_call() -> None:
+    gym = InProcessGym()
+    environment = gym.add(CounterEnvironment, "env")
+    assert isinstance(environment, CounterEnvironment)
+    with pytest.raises(TypeError, match=r"no option `jsn`, `auth`; they take json, data"):
+        await gym.client().post("env", "/seed_session", jsn={}, auth="me", _internal=True)
+    assert environment.counts == {}
+    await gym.client().post("env", "/seed_session", json={}, _internal=True)
+    assert len(environment.counts) == 1

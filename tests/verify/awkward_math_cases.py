@@ -9,6 +9,30 @@ from __future__ import annotations
 from tests.verify.math_cases import Case, read_cases
 
 EQUAL = {
+    "the same object in another notation": r"""
+(2,1) | y=1, x=2
+(1,2,3) | z=3, x=1, y=2
+(3,4) | b=4,\ a=3
+5:3 | 5\colon 3
+5:3 | \text{5 to 3}
+2:3:4 | 2 \text{ to } 3 \text{ to } 4
+\langle 1,2,3\rangle | (1, 2, 3)
+\langle 1,2\rangle | \left\langle 1, 2\right\rangle
+3 | 3 \pmod{7}
+3 | 3 \ (\text{mod } 7)
+x \equiv 3 \pmod 7 | x \equiv 3 \pmod{7}
+\frac{\pi}{2}+k\pi, k\in\mathbb{Z} | x = \frac{\pi}{2} + n\pi,\ n \in \mathbb{Z}
+2k\pi, k \in \mathbb{Z} | 2n\pi \text{ where } n \text{ is an integer}
+k\pi, k\in\mathbb{Z} | m\pi, m \in \mathbb Z
+""",
+    "words with an explanation, and days": r"""
+\text{Yes} | \text{Yes, the series converges}
+\text{No} | \text{No, it does not converge}
+\text{infinitely many} | \text{infinitely many solutions}
+\text{March 5} | March 5th
+\text{March 5} | \text{5 March}
+\text{March 5} | \text{the 5th of March}
+""",
     "a whole number of any size": r"""
 2^{1000} | 4^{500}
 2^{1000}-1 | (2^{500}-1)(2^{500}+1)
@@ -819,6 +843,27 @@ x = 1 \lor x = 2 | x=1 \text{ or } x=2
 }
 
 REJECTED = {
+    "another object in a notation that looks alike": r"""
+(2,1) | y=2, x=1
+(2,1) | x=1, y=2
+(2,1) | x=2, x=1
+5:3 | 3\colon 5
+5:3 | \text{3 to 5}
+\langle 1,2,3\rangle | (3, 2, 1)
+4 | 3 \pmod{7}
+7 | 3 \pmod{7}
+\frac{\pi}{2}+k\pi, k\in\mathbb{Z} | \frac{\pi}{3} + n\pi,\ n \in \mathbb{Z}
+\frac{\pi}{2}+2k\pi, k\in\mathbb{Z} | \frac{\pi}{2} + n\pi,\ n \in \mathbb{Z}
+k\pi, k\in\mathbb{Z} | m\pi, m \in \mathbb{R}
+""",
+    "other words that begin alike": r"""
+\text{Yes} | \text{No, the series diverges}
+\text{Yes} | \text{Yes and no}
+\text{Yes} | \text{Yes, but only for positive numbers}
+\text{infinitely many} | \text{no solutions}
+\text{March 5} | March 6th
+\text{March 5} | \text{5 May}
+""",
     "a whole number of any size": r"""
 2^{1000} | 2^{1000}-1
 2^{2024}-2 | 2^{2024}

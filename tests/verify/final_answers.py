@@ -274,6 +274,60 @@ ANSWER
 ---
 <answer>$\boxed{ANSWER}$</answer>
 """),
+    Spellings(ONLY_BOXES | ONLY_LINES | {REASONING, GAME}, r"""
+La réponse est ANSWER.
+---
+Réponse : ANSWER
+---
+Die Antwort ist ANSWER.
+---
+Respuesta: ANSWER
+---
+La risposta è ANSWER.
+---
+答案是 ANSWER。
+---
+答案：ANSWER
+---
+{"answer": "ANSWER"}
+---
+```json
+{"reasoning": "It follows.", "answer": "ANSWER"}
+```
+---
+\boxed ANSWER
+---
+**ANSWER**
+---
+It follows, so it is ANSWER.
+"""),
+    Spellings(ONLY_BOXES | ONLY_LINES | NO_DENIALS | {REASONING}, r"""
+\boxed{9}
+
+Actually, this is incorrect. The final answer is ANSWER.
+---
+At first one gets \boxed{9}. But that counts each pair twice: **Answer: ANSWER**
+---
+<answer>9</answer>
+
+Wait, that is wrong. <answer>ANSWER</answer>
+---
+\boxed{9}
+
+Sorry, that is wrong. It should be ANSWER.
+---
+Answer: 9
+
+Hmm, I made a mistake. The answer is ANSWER.
+---
+\boxed{ANSWER}
+
+Since 3 + 4 = 7, the check holds.
+---
+\boxed{ANSWER}
+
+A common mistake is to forget one. This is incorrect because each one counts.
+"""),
     Spellings(CHOICES, r"""
 \boxed{Answer: ANSWER}
 ---
@@ -393,6 +447,35 @@ The answer is less than $\boxed{ANSWER}$.
 \boxed{ANSWER
 ---
 Answer: ANSWER, 9
+"""),
+    Spellings(NO_DENIALS | ONLY_BOXES | {REASONING, MCQA_LINE, MCQA_WORDS}, r"""
+<answer>ANSWER</answer>
+
+Actually, this is incorrect.
+---
+Answer: ANSWER
+
+Sorry, that is wrong. It should be 9.
+---
+The answer is ANSWER.
+
+Hmm, I made a mistake.
+---
+The answer is ANSWER.
+
+On reflection, the right value is \boxed{9}.
+---
+It may be ANSWER.
+---
+Is it ANSWER?
+---
+So it is not ANSWER.
+---
+So it is 9 or ANSWER.
+---
+Die Antwort ist nicht ANSWER.
+---
+答案不是 ANSWER。
 """),
 )  # fmt: skip
 """No reader reads the answer in these, except those whose contract does."""

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.openai_utils import NeMoGymResponse
+from nemo_gym.verify.answer_boxes import last_boxed
 from nemo_gym.verify.answers import (
     AnswerForm,
     final_answer,
     final_text,
     last_answer_line,
     last_assistant_text,
-    last_boxed,
     last_tagged,
     strip_math_marks,
     strip_reasoning,
@@ -161,12 +161,81 @@ def test_answer_lines(text: str, answer: str | None) -> None:
     assert last_answer_line(text) == answer
 
 
-def test_a_box_takes_precedence_over_a_tag_and_a_tag_over_a_line() -> None:
+def test_a_box_takes_precedence_over_a_tag_and_a_tag_over_a_line_unless_the_other_comes_later() -> None:
     text = "Answer: 1\n<answer>2</answer>\n\\boxed{3}\nAnswer: 4"
-    assert final_answer(text) == ("3", AnswerForm.BOXED)
-    assert final_answer(text, [AnswerForm.TAG, AnswerForm.LINE]) == ("2", AnswerForm.TAG)
+    assert final_answer(text) == ("4", AnswerForm.LINE)
+    assert final_answer(text.removesuffix("Answer: 4")) == ("3", AnswerForm.BOXED)
+    assert final_answer("Answer: 1\n<answer>2</answer>", [AnswerForm.TAG, AnswerForm.LINE]) == (
+        "2",
+        AnswerForm.TAG,
+    )
+    assert final_answer(text, [AnswerForm.BOXED]) == ("3", AnswerForm.BOXED)
     assert final_answer(text, [AnswerForm.LINE]) == ("4", AnswerForm.LINE)
     assert final_answer("\\boxed{} then nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (r"The first bag holds \boxed{12} marbles. The second one holds 8, so the final answer is 20.", "20"),
+        (
+            "\\boxed{7}\n\nActually, this is incorrect: I forgot to multiply by 2. The final answer is 14.",
+            "14",
+        ),
+        (r"At first one gets \boxed{14}. But that counts each pair twice: **Answer: 7**", "7"),
+        ("\\boxed{7}\n\nWait, it should be 14.", "14"),
+        ("\\boxed{7}\n\nHmm, I made a mistake. 7*2 = 14, so there are 14 apples.", "14"),
+        ("The answer is 7. No wait, it's 14.", "14"),
+        ("Answer: 7\n\nScratch that. The total is 14.", "14"),
+        ("<answer>7</answer>\nActually, that is not correct. <answer>14</answer>", "14"),
+        ("Answer: 7\n\nThat is \\boxed{14} in base 3.", "14"),
+        ("\\boxed{7}\n\nMy earlier answer was wrong.", None),
+        ("\\boxed{7}\n\nWait, that's wrong.", None),
+    ],
+)
+def test_the_last_statement_counts_and_one_that_is_taken_back_does_not(text: str, answer: str | None) -> None:
+    found = final_answer(text)
+    assert (found.text if found else None) == answer
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Since 3+4=7, the check holds.",
+        "Check: 3+4=7. That is right.",
+        "A common mistake is to answer 14. This is incorrect because it counts twice.",
+        "If we had counted twice, the answer is 14.",
+        "The answer is reasonable.",
+        "Thus the answer is 7 apples.",
+        "The answer is about 7.2 before rounding.",
+        "Some students say that the answer is 14.",
+        "Wait, is that right? 3+4=7. Yes, it is right.",
+        "Note that 14 is wrong, since it counts twice.",
+        "I hope the answer is correct.",
+    ],
+)
+@pytest.mark.parametrize("mark", ["\\boxed{7}", "<answer>7</answer>"])
+def test_words_after_an_answer_that_explain_or_check_it_leave_it(mark: str, words: str) -> None:
+    found = final_answer(f"{mark}\n\n{words}")
+    assert found is not None
+    assert found.text.startswith("7")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('{"answer": 7}', "7"),
+        ('{"reasoning": "3+4", "answer": "7"}', "7"),
+        ('So:\n```json\n{"final_answer": "7"}\n```', "7"),
+        ('{"answer": [1, 2]}', None),
+        ('{"answer": null}', None),
+        ('{"answer": 7', None),
+        ('{"question": 7}', None),
+    ],
+)
+def test_an_object_that_ends_the_text_states_its_answer(text: str, answer: str | None) -> None:
+    found = final_answer(text, [AnswerForm.JSON])
+    assert (found.text if found else None) == answer
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,28 @@ def test_different_values(expected: Any, actual: Any) -> None:
     assert not is_same_json(actual, expected)
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "is_same"),
+    [
+        (10, 10.000001, False),
+        (1_000_000, 1_000_000.5, False),
+        (1_000_000, 1_000_000.0, True),
+        (10**18, float(10**18 + 128), False),
+        (0, 1e-9, False),
+        (2**70 + 1, float(2**70), False),
+        ([{"a": 5}], [{"a": 5.000001}], False),
+        (1_000_000.0, 1_000_001, False),
+        (1_000_000.0, 1_000_000, True),
+        (1e23, 10**23, True),
+        (1e6, 10**400, False),
+        (2.9999999, 3, True),
+        (1_000_000.0, 1_000_000.5, True),
+    ],
+)
+def test_an_integer_is_met_exactly(expected: Any, actual: Any, is_same: bool) -> None:
+    assert is_same_json(expected, actual, tolerance=1e-6) is is_same
+
+
 def test_the_tolerance_does_not_apply_to_two_integers() -> None:
     assert is_same_json({"a": [0.3]}, {"a": [0.1 + 0.2]}, tolerance=1e-9)
     assert is_same_json(1_000_000.5, 1_000_000.6, tolerance=1e-6)

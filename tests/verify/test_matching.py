@@ -17,6 +17,14 @@ from nemo_gym.verify.matching import is_same_formula, is_same_text, normalize, s
         ("", "x", False),
         ("5", ".5", False),
         ("...5", "5", True),
+        ("102", "10²", False),
+        ("10^2", "10²", True),
+        ("101", "10₁", False),
+        ("21⁄2", "2½", False),
+        ("102", "10②", False),
+        ("x-2", "x⁻²", False),
+        ("CO2", "CO₂", True),
+        ("SO42-", "SO₄²⁻", True),
     ],
 )
 def test_texts_are_compared_without_case_width_and_punctuation(left: str, right: str, is_same: bool) -> None:

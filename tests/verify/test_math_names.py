@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._math_names import is_name, is_statement, names_one_value, write_out_modulus
+from nemo_gym.verify._math_names import (
+    is_name,
+    is_statement,
+    name_free_integer,
+    names_one_value,
+    split_modulus,
+    write_both_signs,
+    write_out_modulus,
+)
 
 
 def test_a_name_is_one_symbol() -> None:
@@ -44,3 +52,20 @@ def test_a_statement_is_a_letter_or_its_negation() -> None:
 )
 def test_a_bound_of_a_modulus_is_written_as_inequalities(text: str, written: str) -> None:
     assert write_out_modulus(text) == written
+
+
+def test_a_free_integer_is_named_n() -> None:
+    assert name_free_integer(r"2k\pi, k \in \mathbb{Z}") == r"2n\pi, n \in \mathbb{Z}"
+    assert name_free_integer(r"2m\pi \text{ for any integer } m") == r"2n\pi, n \in \mathbb{Z}"
+    assert name_free_integer(r"k+n, k \in \mathbb{Z}") == r"k+n, k \in \mathbb{Z}"
+    assert name_free_integer(r"x \in \mathbb{R}") == r"x \in \mathbb{R}"
+
+
+def test_a_modulus_is_split_from_a_value_and_not_from_a_congruence() -> None:
+    assert split_modulus(r"3 \pmod{7}") == ("3", r"\pmod{7}")
+    assert split_modulus(r"x \equiv 3 \pmod{7}") is None
+    assert split_modulus("3") is None
+
+
+def test_both_signs_are_written() -> None:
+    assert list(write_both_signs(r"1 \pm 2")) == ["1 + 2", "1 - 2"]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._math_words import Time, Words, is_identifier, read_named_value, read_time, read_words
+from nemo_gym.verify._math_words import (
+    Time,
+    Words,
+    affirms,
+    is_identifier,
+    read_named_value,
+    read_time,
+    read_words,
+    write_date,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,3 +64,22 @@ def test_words_know_whether_they_are_typeset_as_such() -> None:
 )
 def test_words_name_a_number_or_a_set(text: str, formula: str | None) -> None:
     assert read_named_value(text) == formula
+
+
+def test_a_day_is_written_behind_its_month() -> None:
+    assert write_date("the 5th of march") == write_date("march 5th") == write_date("5 march") == "march 5"
+    assert write_date("the 5th of them") == "the 5th of them"
+
+
+def test_an_explanation_affirms_its_first_word_unless_it_qualifies_it() -> None:
+    assert affirms("yes", "yes, the series converges")
+    assert affirms("infinitely many", "infinitely many real solutions")
+    assert not affirms("yes", "yes, but only for x = 1")
+    assert not affirms("yes", "no, it diverges")
+    assert not affirms("yes", "yesterday")
+    assert not affirms("no", "no, yes")
+
+
+def test_numbers_joined_by_to_are_a_ratio() -> None:
+    assert read_named_value(r"\text{2 to 3}") == "2:3"
+    assert read_named_value("from 2 to 3") is None

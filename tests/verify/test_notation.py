@@ -28,6 +28,10 @@ def test_a_full_width_letter_is_a_plain_one() -> None:
     assert spelled("Ａ") == "A"
 
 
+def test_a_mixed_number_is_no_quotient() -> None:
+    assert spelled("2⅛") != spelled("21⁄8")
+
+
 def test_a_run_of_raised_digits_is_one_exponent() -> None:
     assert write_scripts("x¹⁰₂") == "x^{10}_{2}"
     assert spelled(r"\sqrt{2}^{4}") == r"\sqrt{2}^{4}"

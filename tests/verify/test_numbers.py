@@ -62,7 +62,7 @@ def test_numbers_are_read_exactly(text: str, value: Fraction, unit: str) -> None
 @pytest.mark.parametrize(
     "text",
     ["", "x", "3x", "3 x", "3 xy", "2 pi", "3 or 4", "3, 4", "1,23", "--5", "1/0", "3 squared", "5 not 6", "7 half",
-     "1e999999", "9" * 500, "$5 euros", "4 = 4", "12:30", "1.2.3", "1 2", "5!", "10²",
+     "1e999999", "9" * 500, "$5 euros", "4 = 4", "12:30", "1.2.3", "1 2", "5!", "10²", "10②", "①0", "②③", "⒈5",
      "03/04", "2 hours 30", "2 hours 3 hours", "2 hours 30 apples", "-2 hours 30 minutes", "5 wrong", "5 apple"],
 )  # fmt: skip
 def test_a_text_that_is_not_one_number_gives_none(text: str) -> None:

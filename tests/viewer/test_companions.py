@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.metrics import aggregate
+from nemo_gym.rollouts.output.run_state import RunState
 from nemo_gym.viewer.companions import find_fault, read_companion, read_figures, read_last_start
-from nemo_gym.viewer.runs import RunState, find_runs
+from nemo_gym.viewer.runs import find_runs
 from nemo_gym.viewer.server import Viewer, make_app
 from tests.viewer.browsing import Browser, browsing
 

@@ -44,7 +44,8 @@ def test_rows_and_answers_are_those_that_the_filter_selects(tmp_path: Path) -> N
     run = make_run(tmp_path)
     page = export_page(find_runs([run]), RowFilter("reward>0"))
     assert page.note.startswith(
-        "1 of 3 rollouts and 0 of 1 failed attempts of out.jsonl, filtered by reward>0. No secrets"
+        "1 of 3 rollouts and 0 of 1 failed attempts of out.jsonl, filtered by reward>0. "
+        "Nothing was hidden in them. Looked for: "
     )
     answers = answers_in(page)
     line = run.read_text(encoding="utf-8").splitlines(keepends=True)[1]
@@ -116,6 +117,24 @@ def test_secrets_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert orjson.loads(shown[3])["logprobs"] == [{"token": "harmless", "logprob": -0.5}]
 
 
+def test_secrets_are_hidden_within_texts_of_json_and_in_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAGGLE_KEY", "of-this-environment")
+    nested = orjson.dumps(orjson.dumps({"password": "in-a-text-of-a-text"}).decode()).decode()
+    rows = [
+        row_of(0, 0, [message(nested)]),
+        row_of(1, 0, [message("printed of-this-environment")]),
+        row_of(2, 0, [message("x")]) | {"kept": {f"gsk_{'aB3' * 16}": 1}},
+        row_of(3, 0, [message("harmless")]),
+    ]
+    run = write_run(tmp_path / "out.jsonl", rows)
+    page = export_page(find_runs([run]), RowFilter(""))
+    for secret in ("in-a-text-of-a-text", "of-this-environment", "gsk_"):
+        assert secret not in page.html, secret
+    assert "Secrets are hidden in 3 of them." in page.note
+
+
 def test_an_unknown_column_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match='no column "rewrad"'):
         export_page(find_runs([make_run(tmp_path)]), RowFilter("rewrad<1"))
@@ -137,3 +156,21 @@ def test_lines_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     assert page.note.startswith("4 of 4 rollouts")
     assert page.note.endswith("2 unreadable lines are left out.")
     assert half in answers_in(page).values()
+
+
+def test_a_run_that_was_killed_keeps_its_plan_and_is_said(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    manifest = {"schema_version": 1, "identity": {}, "starts": [{"planned": 8}]}
+    run.with_name("out_run.json").write_bytes(orjson.dumps(manifest))
+    page = export_page(find_runs([run]), RowFilter(""))
+    assert "out.jsonl: 3 of 8 planned rollouts; the run has not ended" in page.note
+    details = answers_in(page)["runs/r0"]
+    assert (details["state"], details["planned"], details["rows"]) == ("stopped", 8, 3)
+
+
+def test_a_last_row_without_a_line_break_and_a_first_one_behind_a_mark_are_rows(tmp_path: Path) -> None:
+    lines = [orjson.dumps(row_of(task, 0, [message("a")], 1.0)) for task in range(2)]
+    run = tmp_path / "out.jsonl"
+    run.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines))
+    page = export_page(find_runs([run]), RowFilter(""))
+    assert page.note.startswith("2 of 2 rollouts")

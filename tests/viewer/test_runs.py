@@ -11,7 +11,8 @@ import pytest
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import aggregate
 from nemo_gym.rollouts.output._append_file import AppendFile
-from nemo_gym.viewer.runs import RunState, find_runs
+from nemo_gym.rollouts.output.run_state import RunState
+from nemo_gym.viewer.runs import find_runs
 
 ROW = b'{"_ng_task_index":0,"_ng_rollout_index":0,"reward":1.0,"response":{}}\n'
 

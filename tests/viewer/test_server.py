@@ -218,6 +218,69 @@ async def test_two_runs_are_compared_by_task(client: Browser) -> None:
     assert [(each["task_before"], each["difference"]) for each in found["changed"]] == [(0, 1.0), (2, 1.0)]
 
 
+DAMAGED = {
+    "torn at the end": b'{"torn',
+    "no JSON": b"no row\n",
+    "a list": b"[1]\n",
+    "zeros": b"\0" * 20 + b"\n",
+    "no UTF-8": b'{"_ng_task_index":8,"_ng_rollout_index":0,"x":"\xff"}\n',
+    "without indices": b'{"_ng_task_index":"x","_ng_rollout_index":{}}\n',
+    "too deep": b'{"_ng_task_index":9,"_ng_rollout_index":0,"x":' + b"[" * 5000 + b"]" * 5000 + b"}\n",
+}
+ROUTES = (
+    "",
+    "/failures",
+    "/nodes",
+    "/flags",
+    "/blocks",
+    "/blocks?kind=failures",
+    "/search?q=yes",
+    "/search?q=a&kind=failures",
+)
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+@pytest.mark.parametrize("name", ["out.jsonl", "out_failures.jsonl", "out_materialized_inputs.jsonl"])
+async def test_a_damaged_line_is_left_out_and_named(
+    client: Browser, tmp_path: Path, case: str, name: str
+) -> None:
+    damaged = tmp_path / "after" / name
+    lines = damaged.read_bytes().count(b"\n") if damaged.exists() else 0
+    with damaged.open("ab") as file:
+        file.write(DAMAGED[case])
+    runs = await ids(client)
+    found = await got(client, "/api/compare", before=runs["before"], after=runs["after"])
+    assert found["tasks"] == 3
+    assert found["unreadable"] == len(found["problems"]) == 1
+    assert found["problems"][0].startswith(f"{damaged}:{lines + 1}: ")
+    for route in ROUTES:
+        assert (await client.get(f"/api/runs/{runs['after']}{route}")).status == 200, route
+
+
+async def test_a_row_with_half_a_character_is_compared(client: Browser, tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        with (tmp_path / name / "out.jsonl").open("ab") as file:
+            file.write(orjson.dumps(row(7, 0, 1.0, "HALF")).replace(b"HALF", b"\\ud800") + b"\n")
+    runs = await ids(client)
+    found = await got(client, "/api/compare", before=runs["before"], after=runs["after"])
+    assert (found["tasks"], found["unreadable"]) == (4, 0)
+
+
+async def test_a_damaged_compressed_file_is_no_error_of_the_viewer(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole" / "out.jsonl", tmp_path / "cut" / "out.jsonl.gz"
+    write(whole, [row(0, 0, 1.0)])
+    cut.parent.mkdir()
+    cut.write_bytes(gzip.compress(whole.read_bytes() * 1000)[:-20])
+    viewer = Viewer(find_runs([whole, cut]))
+    async with browsing(make_app(viewer)) as client:
+        runs = await ids(client)
+        answer = await client.get("/api/compare?before=r0&after=r1")
+        assert len(runs) == 2
+        assert answer.status == 422
+        assert "is damaged" in answer.json()["error"]["message"]
+    await viewer.close()
+
+
 async def test_rows_without_tokens_say_so(client: Browser) -> None:
     run = (await ids(client))["after"]
     place = (await places(client, run))[0]

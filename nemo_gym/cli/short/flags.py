@@ -141,6 +141,11 @@ UNTIL = (
     Flag("--generalize", None, "With --until: the mean of all tasks like these, not of these."),
     Flag("--max-rollouts", "N", "With --until: at most N rollouts.", form="number"),
 )
+MARK_NEW_ENGINE = Flag(
+    "--mark-new-engine",
+    None,
+    "With --resume: another engine may answer for the model; mark its rows.",
+)
 HEAD = Flag(
     "--head",
     "HOST:PORT",

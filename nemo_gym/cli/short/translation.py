@@ -156,6 +156,8 @@ def evaluated(line: GymLine) -> Target:
         return _without_servers(line)
     if line.values.get("head"):
         raise click.UsageError("--head names a running gym, so it needs --no-serve.")
+    if line.values.get("use_running_code"):
+        raise click.UsageError("--use-running-code is about a running gym, so it needs --no-serve.")
     selected = _selected(line)
     arguments = selected.overrides
     if not line.has_key("output_jsonl_fpath") and "output_jsonl_fpath" not in selected.keys:
@@ -173,7 +175,8 @@ def _without_servers(line: GymLine) -> Target:
                 f"{flag.names.split()[0]} has no effect with --no-serve: the gym runs already."
             )
     _selected(line, needs_model=False)  # reports unknown names
-    return Target("collect_rollouts", line.overrides)
+    uses_running_code = ["++use_running_code=true"] if line.values.get("use_running_code") else []
+    return Target("collect_rollouts", [*line.overrides, *uses_running_code])
 
 
 def _selected(line: GymLine, *, needs_model: bool = True) -> SelectedConfig:

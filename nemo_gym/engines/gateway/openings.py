@@ -78,6 +78,8 @@ class Opening:
     """Seconds since 1970."""
     nonce: str
     key_hash: str
+    expires_at: float | None
+    """On this process's monotonic clock, so that a change of the wall clock neither ends nor prolongs a rollout."""
 
     @property
     def is_sealed(self) -> bool:
@@ -86,8 +88,7 @@ class Opening:
 
     @property
     def is_expired(self) -> bool:
-        expires_s = self.terms.expires_s
-        return expires_s is not None and clock.wall_clock() >= self.opened_at + expires_s
+        return self.expires_at is not None and clock.monotonic() >= self.expires_at
 
     def fits(self, key: str) -> bool:
         """Return whether `key` is this rollout's key; compared in constant time."""
@@ -212,8 +213,13 @@ def _id_in(key: str) -> str | None:
 
 def _read(path: Path) -> Opening:
     document = orjson.loads(path.read_bytes())
-    document["terms"] = RolloutTerms.model_validate(document["terms"])
-    return Opening(folder=path.parent, **document)
+    terms = document["terms"] = RolloutTerms.model_validate(document["terms"])
+    expires_at = None
+    if terms.expires_s is not None:
+        # The wall clock is the only one that processes share. Each asks it once, when it first reads the file.
+        age = max(0.0, clock.wall_clock() - document["opened_at"])
+        expires_at = clock.monotonic() + terms.expires_s - age
+    return Opening(folder=path.parent, expires_at=expires_at, **document)
 
 
 def _create(path: Path, content: bytes) -> None:

@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_record
+from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_measurements
+from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_params
+from nemo_gym.rows.verdict import is_scored
 
 _TITLE_CHARS = 60
 
@@ -68,6 +70,8 @@ class RunComparison:
     """The tasks of both runs without a score in one of them."""
     only_before: tuple[TaskAttempts, ...]
     only_after: tuple[TaskAttempts, ...]
+    accounts: tuple[RunAccount, ...] = ()
+    """The accounts of both runs, whose means by code are of the compared score."""
 
     @property
     def before(self) -> float | None:
@@ -117,6 +121,7 @@ class RunComparison:
             "without_score": [[pair.before.index, pair.after.index] for pair in self.unscored],
             "only_before": [task.index for task in self.only_before],
             "only_after": [task.index for task in self.only_after],
+            "runs": [account.to_json() for account in self.accounts],
         }
 
 
@@ -126,15 +131,22 @@ def interval_of(differences: Sequence[float]) -> Interval | None:
     return None if error is None else confidence_interval(mean(differences), error, len(differences))
 
 
-def compare(before: Path, after: Path, *, score: str = REWARD_KEY) -> RunComparison:
+def compare(
+    before: Path, after: Path, *, score: str = REWARD_KEY, problems: list[str] | None = None
+) -> RunComparison:
     """Compare the field `score` of two runs, given by their files of scored rows.
 
     If a run lacks its task rows, tasks are paired by their input alone. Raises `ConfigError` for a missing or damaged
-    run, and `InputError` for rows without indices.
+    run, and `InputError` for rows without indices. With `problems`, damaged lines are left out, and described there.
     """
-    with closing(StoredRun(before)) as first, closing(StoredRun(after)) as second:
+    with closing(StoredRun(before, problems)) as first, closing(StoredRun(after, problems)) as second:
         has_tasks = len(first.tasks) > 0 and len(second.tasks) > 0
-        return compare_tasks(*(attempts_of(run, score, whole_tasks=has_tasks) for run in (first, second)))
+        accounts = first.open_account(), second.open_account()
+        tasks = (
+            attempts_of(run, score, whole_tasks=has_tasks, account=account)
+            for run, account in zip((first, second), accounts, strict=True)
+        )
+        return replace(compare_tasks(*tasks), accounts=accounts)
 
 
 def compare_tasks(
@@ -154,11 +166,15 @@ def compare_tasks(
 
 
 def attempts_of(
-    run: StoredRun, score: str = REWARD_KEY, *, whole_tasks: bool = True
+    run: StoredRun,
+    score: str = REWARD_KEY,
+    *,
+    whole_tasks: bool = True,
+    account: RunAccount | None = None,
 ) -> dict[TaskKey, TaskAttempts]:
     """Return the attempts of a run's tasks. An attempt without a finite `score` counts as failed.
 
-    `whole_tasks`: all fields of a task identify it, not its input alone.
+    `whole_tasks`: all fields of a task identify it, not its input alone. The rows are added to `account`.
     """
     tasks: dict[int, TaskAttempts] = {}
     keys: dict[int, TaskKey] = {}
@@ -170,12 +186,16 @@ def attempts_of(
             keys[identity.task] = (digest, seen[digest])
             seen[digest] += 1
             tasks[identity.task] = TaskAttempts(identity.task, task_title(row))
-        task = tasks[identity.task]
-        record = read_record(run.scored.row(identity)) if identity in run.scored else None
-        if record is None or score not in record.measurements:
+        task, value = tasks[identity.task], None
+        if identity in run.scored:
+            row = run.scored.row(identity)
+            value = read_measurements(row).get(score) if is_scored(row) else None
+            if account is not None:
+                account.add_score(row, value)
+        if value is None:
             task.failed += 1
         else:
-            task.scores.append(record.measurements[score])
+            task.scores.append(value)
     return {keys[index]: task for index, task in tasks.items()}
 
 

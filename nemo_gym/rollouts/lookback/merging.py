@@ -8,18 +8,21 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.json_objects import dump_json, parse_json
+from nemo_gym.json_objects import dump_json, object_in, parse_json
 from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.rollouts.lookback.account import RunAccount, describe_accounts, find_marks
+from nemo_gym.rollouts.lookback.renumbering import Renumbering, ShardFiles
+from nemo_gym.rollouts.lookback.renumbering import renumber as renumber_tasks
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
@@ -28,9 +31,10 @@ from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
 from nemo_gym.rows.compose import number_row
-from nemo_gym.rows.identity import RolloutId, with_identity
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import RolloutId, identity_at, identity_in, mark_code, read_attempt, with_identity
 from nemo_gym.rows.parts import read_agent, read_agent_or_unknown
-from nemo_gym.rows.verdict import is_terminal
+from nemo_gym.rows.verdict import is_scored, is_terminal
 
 _SHOWN_OVERLAPS = 20
 _DAMAGED = "Remove its line from the shard to repeat its rollout."
@@ -42,11 +46,15 @@ class Merged:
 
     files: RunFiles
     rows: int
+    scored: int
+    """Rows with a score."""
     failures: int
-    """Failed attempts of all shards."""
+    """Failed attempts of all shards: those of the files of failures, and rows without a score. Each counts once."""
     results: Mapping[str, AggregateResult]
     """Agent → metrics."""
     notes: Sequence[str]
+    shards: Sequence[RunAccount]
+    """The accounts of the shards' runs."""
 
 
 def merge_shards(
@@ -70,31 +78,69 @@ def merge_shards(
     files.refuse_inputs(path for run in runs for path in run.present())
     with ExitStack() as opened:
         stored = [_open_files(run, opened) for run in runs]
-        offsets = _offsets(stored) if renumber else [0] * len(runs)
-        rows, failures, tasks = (_Lines(kind, offsets) for kind in zip(*stored, strict=True))
+        numbering = renumber_tasks(stored) if renumber else _keep_numbers(stored)
+        accounts = list(map(_open_account, runs, numbering.identities))
+        rows, failures, tasks = (_Lines(kind, numbering.identities) for kind in zip(*stored, strict=True))
         rows.refuse_overlaps()
         tasks.refuse_other_tasks()
         metrics = _MergedMetrics(RunMetrics(zero_classes), rows, failures, counts_missing_as_zero)
-        for lines, path, note in (
-            (rows, files.rows, metrics.note_row),
-            (failures, files.failures, metrics.note_row),
-            (tasks, files.materialized_inputs, metrics.note_task),
-        ):
-            file = opened.enter_context(replacing(path))
-            for identity, line in lines.with_identities():
-                note(identity, line, path)
-                file.write(line + b"\n")
-        results = metrics.run.results(_planned(runs, shares_tasks=rows.shares_tasks()))
+        _write_rows(rows, files.rows, opened, metrics, accounts)
+        _write_lines(failures, files.failures, opened, metrics.note_failure)
+        _write_lines(tasks, files.materialized_inputs, opened, metrics.note_task)
+        planned = _planned(runs, numbering, shares_tasks=not renumber and rows.shares_tasks())
+        results = metrics.run.results(planned)
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
         # A resume must not use the manifest of the replaced run.
         files.manifest.unlink(missing_ok=True)
-    return Merged(files, len(rows), len(failures), results, metrics.run.notes)
+    notes = [*metrics.run.notes, *_describe_copies(numbering), *describe_accounts(accounts)]
+    return Merged(files, len(rows), metrics.scored, metrics.failures, results, notes, accounts)
 
 
-def _open_files(run: RunFiles, opened: ExitStack) -> list[PlacedRows]:
+def _open_files(run: RunFiles, opened: ExitStack) -> ShardFiles:
     """Open the rows, the failures and the task rows of a run until `opened` is closed."""
     paths = (run.rows, run.failures, run.materialized_inputs)
-    return [opened.enter_context(closing(PlacedRows(path))) for path in paths]
+    return ShardFiles(
+        *(opened.enter_context(closing(PlacedRows(path, numbers_rows=path == run.rows))) for path in paths)
+    )
+
+
+def _write_rows(
+    rows: _Lines, path: Path, opened: ExitStack, metrics: _MergedMetrics, accounts: Sequence[RunAccount]
+) -> None:
+    """Write the merged rows, each with the mark of its code if several codes scored them."""
+    file, marks = opened.enter_context(replacing(path)), find_marks(accounts)
+    for identity, line, shard in rows.with_identities():
+        accounts[shard].add(metrics.note_row(identity, line, path))
+        mark = marks[shard]
+        file.write((line if mark is None else mark_code(line, mark)) + b"\n")
+
+
+def _write_lines(
+    lines: _Lines, path: Path, opened: ExitStack, note: Callable[[RolloutId, bytes, Path], None]
+) -> None:
+    """Write the merged lines of a kind of file, each after `note` has it."""
+    file = opened.enter_context(replacing(path))
+    for identity, line, _ in lines.with_identities():
+        note(identity, line, path)
+        file.write(line + b"\n")
+
+
+def _open_account(run: RunFiles, identities: Mapping[RolloutId, RolloutId | None]) -> RunAccount:
+    account = RunAccount.open(run)
+    account.copies = sum(merged is None for merged in identities.values())
+    return account
+
+
+def _keep_numbers(shards: Sequence[ShardFiles]) -> Renumbering:
+    """Return the identities that the rollouts have in their shards."""
+    return Renumbering(
+        [{row.identity: row.identity for file in shard for row in file.places} for shard in shards]
+    )
+
+
+def _describe_copies(numbering: Renumbering) -> Iterator[str]:
+    if count := numbering.copies.total():
+        yield f"{count:,} rows are copies of rows of other shards, with their responses and times, and count once"
 
 
 def _refuse_existing(files: RunFiles, overwrite: bool) -> None:
@@ -124,13 +170,18 @@ class _Place(NamedTuple):
 class _Lines:
     """The lines of one kind of file of all shards, in the order of the merged file."""
 
-    def __init__(self, files: Sequence[PlacedRows], offsets: Sequence[int]) -> None:
+    def __init__(
+        self,
+        files: Sequence[PlacedRows],
+        identities: Sequence[Mapping[RolloutId, RolloutId | None]],
+    ) -> None:
+        """`identities`: for each shard, those of its rollouts in the merged run; None for one that is left out."""
         self._files = files
-        self._offsets = offsets
         self._places = sorted(
-            _Place(RolloutId(row.identity.task + offset, row.identity.repeat), shard, row)
-            for shard, (file, offset) in enumerate(zip(files, offsets, strict=True))
+            _Place(identity, shard, row)
+            for shard, file in enumerate(files)
             for row in file.places
+            if (identity := identities[shard][row.identity]) is not None
         )
 
     def __len__(self) -> int:
@@ -139,11 +190,10 @@ class _Lines:
     def identities(self) -> set[RolloutId]:
         return {place.identity for place in self._places}
 
-    def with_identities(self) -> Iterator[tuple[RolloutId, bytes]]:
-        """Yield the lines with the identities that they have in the merged run."""
+    def with_identities(self) -> Iterator[tuple[RolloutId, bytes, int]]:
+        """Yield the lines with the identities that they have in the merged run, and the places of their shards."""
         for identity, shard, row in self._places:
-            line, offset = self._files[shard].line(row), self._offsets[shard]
-            yield identity, _renumbered(line, identity, offset) if offset else line
+            yield identity, _numbered(self._files[shard].line(row), row.identity, identity), shard
 
     def refuse_overlaps(self) -> None:
         """Raise `ConfigError` if rollouts have several rows."""
@@ -158,7 +208,8 @@ class _Lines:
         raise ConfigError(
             f"the shards overlap:{shown}{more}\n",
             code="shards_overlap",
-            remedy="Name each shard once. If each shard numbers its tasks from 0, add +renumber=true.",
+            remedy="Name each shard once. If the shards are runs of their own, add +renumber=true: it matches tasks "
+            "by their content, and makes the rollouts of equal tasks their repeats.",
         )
 
     def refuse_other_tasks(self) -> None:
@@ -172,8 +223,8 @@ class _Lines:
                 raise ConfigError(
                     f"task {index} of {self._files[one.shard].path} is not that of {self._files[other.shard].path}",
                     code="other_tasks",
-                    remedy="The shards are runs of different or of reordered datasets. If each numbers its own tasks "
-                    "from 0, add +renumber=true.",
+                    remedy="The shards are runs of different or of reordered datasets. Add +renumber=true: it matches "
+                    "tasks by their content, and gives new numbers to the others.",
                 )
 
     def _digest_task(self, place: _Place) -> str:
@@ -193,41 +244,60 @@ class _MergedMetrics:
 
     def __init__(self, run: RunMetrics, rows: _Lines, failures: _Lines, counts_missing: bool) -> None:
         self.run = run
-        self._scored = rows.identities()
-        self._settled = self._scored | failures.identities()
+        self.scored = 0
+        """Rows with a score."""
+        self.failures = 0
+        """Failed attempts."""
+        self._rows = rows.identities()
+        self._settled = self._rows | failures.identities()
+        self._failed: set[tuple[RolloutId, int]] = set()
+        """The attempts of rows without a score."""
         self._counts_missing = counts_missing
 
-    def note_row(self, identity: RolloutId, line: bytes, path: Path) -> None:
-        """Add a scored or failed row. Raises `ConfigError` for a damaged one."""
-        row = read_object(line, f"{identity} for {path}", code="damaged_output", remedy=_DAMAGED)
-        is_final = identity not in self._scored and is_terminal(row)
-        self.run.note_row(row, line, is_final=is_final)
+    def note_row(self, identity: RolloutId, line: bytes, path: Path) -> AnyRow:
+        """Add a row, and return it. Raises `ConfigError` for a damaged one."""
+        row = _read(identity, line, path)
+        if is_scored(row):
+            self.scored += 1
+        else:
+            self.failures += 1
+            self._failed.add((identity, read_attempt(row)))
+        self.run.note_row(row, line)
+        return row
+
+    def note_failure(self, identity: RolloutId, line: bytes, path: Path) -> None:
+        """Add a failed attempt, unless it stands among the rows. Raises `ConfigError` for a damaged one."""
+        row = _read(identity, line, path)
+        if (identity, read_attempt(row)) not in self._failed:
+            self.failures += 1
+            self.run.note_row(row, line, is_final=identity not in self._rows and is_terminal(row))
 
     def note_task(self, identity: RolloutId, line: bytes, path: Path) -> None:
         """Add a task row if its rollout has no other row, and if that counts as reward 0."""
         if self._counts_missing and identity not in self._settled:
-            row = read_object(line, f"{identity} for {path}", code="damaged_output", remedy=_DAMAGED)
+            row = _read(identity, line, path)
             self.run.note_missing([PlannedAttempt(identity, read_agent_or_unknown(row), line)])
 
 
-def _offsets(stored: Sequence[Sequence[PlacedRows]]) -> list[int]:
-    """Return the offset of each shard's task numbers, after those of the previous shard."""
-    sizes = (
-        max((row.identity.task + 1 for file in files for row in file.places), default=0) for files in stored
-    )
-    return list(accumulate(sizes, initial=0))[:-1]
+def _read(identity: RolloutId, line: bytes, path: Path) -> AnyRow:
+    return read_object(line, f"{identity} for {path}", code="damaged_output", remedy=_DAMAGED)
 
 
-def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:
-    """Return a row with another identity; the rest of a row of the gym is kept byte by byte."""
-    before = RolloutId(identity.task - offset, identity.repeat)
-    return with_identity(line, before, identity) or dump_json(number_row(parse_json(line), identity))
+def _numbered(line: bytes, before: RolloutId, after: RolloutId) -> bytes:
+    """Return a row with another identity, or with the one that it lacks; the rest of a row is kept byte by byte."""
+    if before == after and identity_at(line) is not None:
+        return line
+    if (renumbered := with_identity(line, before, after)) is not None:
+        return renumbered
+    row = object_in(line)
+    is_numbered = row is None or identity_in(row) == after
+    return line if is_numbered else dump_json(number_row(parse_json(line), after))
 
 
-def _planned(runs: Sequence[RunFiles], *, shares_tasks: bool) -> dict[str, Planned]:
+def _planned(runs: Sequence[RunFiles], numbering: Renumbering, *, shares_tasks: bool) -> dict[str, Planned]:
     """Return planned tasks and rollouts by agent from the shards' metrics; empty if a shard has none.
 
-    If shards share tasks, the number of tasks is that of the largest shard.
+    If shards share tasks by their numbers, the number of tasks is that of the largest shard.
     """
     planned: dict[str, Planned] = {}
     for run in runs:
@@ -239,4 +309,8 @@ def _planned(runs: Sequence[RunFiles], *, shares_tasks: bool) -> dict[str, Plann
             before = planned.get(agent, Planned(0, 0))
             together = max(before.tasks, tasks) if shares_tasks else before.tasks + tasks
             planned[agent] = Planned(together, before.rollouts + rollouts)
-    return planned
+    repeated, copies = numbering.repeated_tasks, numbering.copies
+    return {
+        agent: Planned(each.tasks - repeated[agent], each.rollouts - copies[agent])
+        for agent, each in planned.items()
+    }

@@ -22,18 +22,22 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics import AgentMetrics, reward_by_k, reward_interval
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
+from nemo_gym.rollouts.lookback.account import CodeScores, RunAccount
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import RowsOnce
+from nemo_gym.rollouts.output.finished import RowsOnce, is_torn
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.output.manifest import Manifest, describe_repository
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_closing
+from nemo_gym.rows.compose import number_row
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.parts import read_agent_or_unknown, read_seconds, read_usage
-from nemo_gym.rows.verdict import describe_failure, read_failure_class, read_reward
+from nemo_gym.rows.identity import RolloutId, identity_in, read_attempt
+from nemo_gym.rows.numbering import RowIdentities, require_indices
+from nemo_gym.rows.parts import read_agent_or_unknown, read_code, read_seconds, read_usage
+from nemo_gym.rows.verdict import describe_failure, is_scored, read_failure_class, read_reward
 from nemo_gym.tables import write_number
 
 _OUTCOME = "count/outcome/"
@@ -61,6 +65,8 @@ class AgentFigures:
     """Failure class → attempts, of which others may have succeeded."""
     messages: dict[str, str] = field(default_factory=dict)
     """Failure class → the message of one."""
+    by_code: dict[str | None, CodeScores] = field(default_factory=dict)
+    """The rows by the mark of the code that scored them."""
 
     def add(self, row: AnyRow) -> None:
         """Add a scored or failed row."""
@@ -72,6 +78,7 @@ class AgentFigures:
             self.messages.setdefault(kind, describe_failure(row).message)
             return
         self.rewards.append(reward)
+        self.by_code.setdefault(read_code(row), CodeScores()).add(reward)
         for column, value in (
             (self.seconds, read_seconds(row)),
             (self.output_tokens, finite_number(read_usage(row).get("output_tokens"))),
@@ -80,23 +87,43 @@ class AgentFigures:
                 column.append(value)
 
 
-def write_report(rows: Path, output: Path) -> None:
-    """Write the page of the run with the scored rows `rows`.
+def write_report(rows: Path, output: Path) -> RunAccount:
+    """Write the page of the run with the scored rows `rows`, and return the account of the run.
 
     Raises `ConfigError` if there is no such run, if it is damaged, or if `output` is one of its files.
     """
     files = RunFiles.existing(rows)
     refuse_inputs([output], files.present())
     agents: dict[str, AgentFigures] = {}
-    once = RowsOnce()
+    account = RunAccount.open(files)
+    for row in _read_attempts(files, account):
+        agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
+    commits, estimate = read_commits(files.manifest), read_estimate(files.estimate)
+    page = render_report(rows.name, agents, commits, account, estimate)
+    write_atomically(output, (part.encode() for part in page))
+    return account
+
+
+def _read_attempts(files: RunFiles, account: RunAccount) -> Iterator[AnyRow]:
+    """Yield the rows and the failed attempts of a run, each attempt once, with their indices."""
+    once, identities, failed = RowsOnce(), RowIdentities(), set[tuple[RolloutId, int]]()
     for path in (files.rows, files.failures):
         for line in read_lines(path) if holds_text(path) else ():
-            row = read_object(line.content, f"{path}:{line.number}", code="damaged_output")
+            place = f"{path}:{line.number}"
+            if is_torn(line.content):
+                account.is_torn = True
+                continue
+            row: AnyRow = read_object(line.content, place, code="damaged_output")
             if path == files.rows:
-                once.add(row, path, line.number)
-            agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
-    commits, estimate = read_commits(files.manifest), read_estimate(files.estimate)
-    write_atomically(output, (part.encode() for part in render_report(rows.name, agents, commits, estimate)))
+                identity = identities.identify(row, place)
+                once.add(identity, path, line.number)
+                account.add(row)
+                if not is_scored(row):
+                    failed.add((identity, read_attempt(row)))
+                yield row if identity_in(row) is not None else number_row(row, identity)
+            elif (identity_in(row), read_attempt(row)) not in failed:
+                require_indices(row, place)
+                yield row
 
 
 def read_commits(manifest: Path) -> list[str]:
@@ -127,15 +154,18 @@ def render_report(
     title: str,
     agents: Mapping[str, AgentFigures],
     commits: Sequence[str] = (),
+    account: RunAccount | None = None,
     estimate: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the text of the page."""
+    """Yield the text of the page. `account` is that of the run."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     yield '<meta name="viewport" content="width=device-width">'
     yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>\n"
+    for note in account.notes() if account is not None else ():
+        yield f"<p><strong>{escape(note)}</strong></p>\n"
     if commits:
         yield f"<p>Commit: {escape('; '.join(commits))}</p>\n"
     yield from (f"<p>{escape(line)}</p>\n" for line in estimate)
@@ -144,6 +174,10 @@ def render_report(
     for name, figures in sorted(agents.items()):
         yield f"<h2>{escape(name)}</h2>\n"
         yield from _section(figures)
+        if account is not None and account.has_codes:
+            yield "<h3>Scores by code</h3>"
+            codes = account.name_codes(figures.by_code)
+            yield _table((name, "", str(scores)) for name, scores in codes)
     yield "</body></html>\n"
 
 

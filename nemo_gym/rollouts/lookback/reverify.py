@@ -35,6 +35,7 @@ from nemo_gym.rollouts.output.manifest import AllowedChanges, code_identity, las
 from nemo_gym.rollouts.output.task_matching import read_stored_rows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run._preflight import read_engines
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collect import RunExecution, time_now
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
@@ -135,6 +136,11 @@ def servers_for(agents: Iterable[str], config: Mapping[str, Any]) -> set[str]:
     return agents | set(required_servers({environment_of(agent, config) for agent in agents}, config))
 
 
+def _servers_of(survey: Survey, config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the configuration of the servers needed, by name."""
+    return {name: config[name] for name in servers_for(survey.verifiable.values(), config)}
+
+
 async def reverify(
     settings: ReverifySettings,
     stored: StoredRun,
@@ -147,7 +153,8 @@ async def reverify(
 ) -> CollectSummary:
     """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
     modes = await _allowed_modes(settings, survey, caller, gym.config)
-    journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config)
+    engines = await read_engines(caller, _servers_of(survey, gym.config))
+    journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config, engines)
     changes, identical = Changes(), settings.stop_after_identical_failures
     execution = RunExecution(
         journal,
@@ -172,7 +179,7 @@ async def reverify(
     )
     plan = _attempts_left(stored, survey, journal)
     return await execution.run(
-        plan, reverifier, display, lambda: [*changes.describe(), *_notes(survey, modes)]
+        plan, reverifier, display, lambda: [*changes.describe(), *_notes(stored, survey, modes)]
     )
 
 
@@ -212,18 +219,23 @@ async def _allowed_modes(
 
 
 def _open(
-    settings: ReverifySettings, stored: StoredRun, survey: Survey, config: Mapping[str, Any]
+    settings: ReverifySettings,
+    stored: StoredRun,
+    survey: Survey,
+    config: Mapping[str, Any],
+    engines: Mapping[str, Mapping[str, Any]],
 ) -> Journal:
     """Open the output, with the failures and the task rows of the stored run, which it must not overwrite."""
     RunFiles.of(settings.output).refuse_inputs(stored.files.present())
     if settings.existing is Existing.RESUME and settings.allowed.everything:
         _refuse_other_rollouts(RunFiles.of(settings.output), stored)
-    servers = servers_for(survey.verifiable.values(), config)
+    servers = _servers_of(survey, config)
     identity = {
         "datasets": [{"sha256": stored.digest(), "rows": len(survey.verifiable)}],
         "settings": {"judge_failed_only": settings.judge_failed_only, "force": settings.force},
-        "config": {name: lasting(config[name]) for name in sorted(servers)},
+        "config": {name: lasting(servers[name]) for name in sorted(servers)},
         "code": code_identity(config, servers),
+        **({"engines": dict(engines)} if engines else {}),
     }
     journal = open_journal(
         RunFiles.of(settings.output),
@@ -254,7 +266,8 @@ def _refuse_other_rollouts(output: RunFiles, stored: StoredRun) -> None:
             )
 
 
-def _notes(survey: Survey, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
+def _notes(stored: StoredRun, survey: Survey, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
+    yield from stored.describe_progress()
     for name, mode in modes.items():
         if mode is not ReverifyMode.STATELESS:
             yield f"`{name}` does not declare that it can verify without its sessions ({mode}): +force=true"

@@ -16,13 +16,14 @@ A task without a scored rollout has `total_samples` 0 and null for every reward 
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from nemo_gym.metrics import mean, read_record, sample_standard_deviation
+from nemo_gym.metrics import mean, read_measurements, sample_standard_deviation
+from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
@@ -92,6 +93,13 @@ class ProfileSummary:
     sometimes_passed: int = 0
     """Tasks whose rollouts differ, so that a policy can learn from them."""
     unscored: int = 0
+    account: RunAccount | None = field(default=None, compare=False)
+    """The account of the run."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts and the account as JSON."""
+        counts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "account"}
+        return counts | ({"run": self.account.to_json()} if self.account is not None else {})
 
     def note(self, rate: float | None) -> None:
         self.tasks += 1
@@ -105,19 +113,21 @@ class ProfileSummary:
             self.sometimes_passed += 1
 
 
-def profile_tasks(run: StoredRun) -> dict[int, TaskProfile]:
-    """Return the profiles of a run's tasks by index."""
+def profile_tasks(run: StoredRun, account: RunAccount | None = None) -> dict[int, TaskProfile]:
+    """Return the profiles of a run's tasks by index, and add its rows to `account`."""
     profiles: dict[int, TaskProfile] = {}
     for identity in run.scored:
         row = run.scored.row(identity)
+        if account is not None:
+            account.add(row)
         profile = profiles.setdefault(identity.task, TaskProfile(identity))
-        reward, record = read_reward(row), read_record(row)
+        reward, measurements = read_reward(row), read_measurements(row)
         if reward is None:
             profile.failed += 1
             continue
         profile.rewards.append(reward)
-        if _TOKENS in record.measurements:
-            profile.output_tokens.append(record.measurements[_TOKENS])
+        if _TOKENS in measurements:
+            profile.output_tokens.append(measurements[_TOKENS])
     for identity in run.failed():
         profiles.setdefault(identity.task, TaskProfile(identity)).failed += 1
     return dict(sorted(profiles.items()))
@@ -132,9 +142,10 @@ def write_profile(
     """
     refuse_inputs([output], run.files.present())
     rates = rates or PassRates()
-    summary = ProfileSummary()
+    account = run.open_account()
+    summary = ProfileSummary(account=account)
     with replacing(output) as file:
-        for profile in profile_tasks(run).values():
+        for profile in profile_tasks(run, account).values():
             rate = profile.pass_rate(pass_threshold)
             summary.note(rate)
             if rates.keeps(rate):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from nemo_gym.json_objects import parse_json
+from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows, duplicate_row
+from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows, duplicate_row, parse_row
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rows.identity import RolloutId
 
@@ -19,14 +19,28 @@ _DIGEST_BYTES = 1 << 20
 class IndexedRows(PlacedRows):
     """A JSONL file of rows, indexed by rollout. The last of several rows of a rollout is used."""
 
-    def __init__(self, path: Path, *, unique: bool = False, numbers_rows: bool = False) -> None:
-        """Raises `ConfigError` for an invalid line and, with `unique`, for a second row of a rollout."""
-        super().__init__(path, numbers_rows=numbers_rows)
+    def __init__(
+        self,
+        path: Path,
+        *,
+        unique: bool = False,
+        numbers_rows: bool = False,
+        problems: list[str] | None = None,
+    ) -> None:
+        """Raises `ConfigError` for an invalid line and, with `unique`, for a second row of a rollout.
+
+        With `problems`, such lines are left out, and their descriptions are added to them.
+        """
+        super().__init__(path, numbers_rows=numbers_rows, may_be_torn=True, problems=problems)
         self._index: dict[RolloutId, PlacedRow] = {}
         for row in self.places:
             if unique and row.identity in self._index:
-                raise duplicate_row(path, row.number, row.identity)
-            self._index[row.identity] = row
+                refusal = duplicate_row(path, row.number, row.identity)
+                if problems is None:
+                    raise refusal
+                problems.append(refusal.failure.message)
+            else:
+                self._index[row.identity] = row
 
     def __contains__(self, identity: object) -> bool:
         return identity in self._index
@@ -42,18 +56,32 @@ class IndexedRows(PlacedRows):
         return self.line(self._index[identity])
 
     def row(self, identity: RolloutId) -> dict[str, Any]:
-        return cast("dict[str, Any]", parse_json(self.line_of(identity)))
+        return parse_row(self.line_of(identity), self.path, self._index[identity].number)
 
 
 class StoredRun:
     """A finished run: scored rows, failures, and the task rows sent to agents."""
 
-    def __init__(self, rows: Path) -> None:
-        """`rows` is the run's file of scored rows. Raises `ConfigError` if it is missing or damaged."""
+    def __init__(self, rows: Path, problems: list[str] | None = None) -> None:
+        """`rows` is the run's file of scored rows. Raises `ConfigError` if it is missing or damaged.
+
+        With `problems`, damaged lines are left out, and their descriptions are added to them.
+        """
         self.files = RunFiles.existing(rows)
-        self.scored = IndexedRows(self.files.rows, unique=True, numbers_rows=True)
-        self.failures = IndexedRows(self.files.failures)
-        self.tasks = IndexedRows(self.files.materialized_inputs)
+        self.scored = IndexedRows(self.files.rows, unique=True, numbers_rows=True, problems=problems)
+        self.failures = IndexedRows(self.files.failures, problems=problems)
+        self.tasks = IndexedRows(self.files.materialized_inputs, problems=problems)
+
+    def open_account(self) -> RunAccount:
+        """Return the account of the run, to which its reader adds the scored rows."""
+        account = RunAccount.open(self.files)
+        account.is_torn = self.scored.is_torn
+        return account
+
+    def describe_progress(self) -> Iterator[str]:
+        """Yield the sentence about a run that has not all of its rows; none for any other."""
+        if (said := self.open_account().progress.describe(len(self.scored))) is not None:
+            yield f"{self.files.rows}: {said}"
 
     def failed(self) -> Iterator[RolloutId]:
         """Yield the rollouts that have a failure and no score."""

@@ -8,21 +8,24 @@ first attempt. Rows from other programs are parsed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
-from nemo_gym.failures import ConfigError
+from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.json_objects import object_in, parse_json, parse_object
 from nemo_gym.rollouts.plan.compression import holds_text
-from nemo_gym.rollouts.plan.dataset import opened_plain, read_lines
+from nemo_gym.rollouts.plan.dataset import BYTE_ORDER_MARK, opened_plain, read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.identity import FinishedRollouts, RolloutId, identity_at, identity_in
 from nemo_gym.rows.keys import TASK_INDEX_KEY
+from nemo_gym.rows.numbering import RowIdentities, require_indices
 from nemo_gym.rows.parts import read_seconds
 
+_REPEAT = "Remove the line to repeat its rollout, or start with +overwrite=true."
 IsPlanned = Callable[[RolloutId], bool]
 """Tells whether a plan has a rollout."""
 
@@ -57,11 +60,8 @@ class RowsOnce:
     def __init__(self) -> None:
         self._seen: set[tuple[Path, RolloutId]] = set()
 
-    def add(self, row: Mapping[str, Any], path: Path, number: int) -> None:
-        """Note the row on line `number` of `path`; one without identity is ignored. Raises `ConfigError`."""
-        identity = identity_in(row)
-        if identity is None:
-            return
+    def add(self, identity: RolloutId, path: Path, number: int) -> None:
+        """Note the row of a rollout on line `number` of `path`. Raises `ConfigError`."""
         if (path, identity) in self._seen:
             raise duplicate_row(path, number, identity)
         self._seen.add((path, identity))
@@ -103,24 +103,56 @@ class PlacedRow(NamedTuple):
 class PlacedRows:
     """A file of rows with the positions of its lines; a missing file has none."""
 
-    def __init__(self, path: Path, *, numbers_rows: bool = False) -> None:
-        """`numbers_rows`: a row without any identity, as other programs write it, gets its number among the rows.
+    def __init__(
+        self,
+        path: Path,
+        *,
+        numbers_rows: bool = False,
+        may_be_torn: bool = False,
+        problems: list[str] | None = None,
+    ) -> None:
+        """`numbers_rows`: rows without indices, as other programs write them, get those of `RowIdentities`.
 
-        Blank lines are skipped. Raises `ConfigError` for an invalid line.
+        `may_be_torn`: an incomplete last row is left out, as of a run that is running or was killed. Blank lines are
+        skipped. Raises `ConfigError` for an invalid line; with `problems`, such a line is left out, and its description
+        is added to them.
         """
         self.path = path
         self.places: list[PlacedRow] = []
+        self.is_torn = False
+        """Whether an incomplete last row was left out."""
         self._opened = ExitStack()
-        if holds_text(path):
-            self._file = self._opened.enter_context(opened_plain(path))
-            start = 0
-            for number, line in enumerate(self._file, start=1):
-                content = line.removesuffix(b"\n")
-                if content and not content.isspace():
-                    row_number = len(self.places) if numbers_rows else None
-                    identity = identity_of_line(content, path, number, row_number=row_number)
-                    self.places.append(PlacedRow(identity, start, len(content), number))
-                start += len(line)
+        if not holds_text(path):
+            return
+        self._file = self._opened.enter_context(opened_plain(path))
+        identities = RowIdentities() if numbers_rows else None
+        start = 0
+        for number, line in enumerate(self._file, start=1):
+            mark = len(BYTE_ORDER_MARK) if number == 1 and line.startswith(BYTE_ORDER_MARK) else 0
+            content = line[mark:].removesuffix(b"\n")
+            if may_be_torn and is_torn(line[mark:]):
+                self.is_torn = True
+                if problems is not None:
+                    problems.append(f"{path}:{number}: the last row is incomplete")
+            elif content and not content.isspace():
+                identity = self._identify(content, number, identities, problems)
+                if identity is not None:
+                    self.places.append(PlacedRow(identity, start + mark, len(content), number))
+            start += len(line)
+
+    def _identify(
+        self, line: bytes, number: int, identities: RowIdentities | None, problems: list[str] | None
+    ) -> RolloutId | None:
+        try:
+            identity = identity_of_line(line, self.path, number, identities)
+            if problems is not None:
+                parse_row(line, self.path, number)
+        except GymError as error:
+            if problems is None:
+                raise
+            problems.append(error.failure.message)
+            return None
+        return identity
 
     def line(self, place: PlacedRow) -> bytes:
         """Return the bytes of a row, without the line break."""
@@ -130,19 +162,37 @@ class PlacedRows:
         self._opened.close()
 
 
-def identity_of_line(line: bytes, path: Path, number: int = 0, *, row_number: int | None = None) -> RolloutId:
+def is_torn(line: bytes) -> bool:
+    """Return whether a line is a row whose writer was stopped, or is still writing it: it has no end."""
+    return not line.endswith(b"\n") and not line.isspace() and object_in(line) is None
+
+
+def parse_row(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    """Return the row on line `number` of `path`, with integers of any size. Raises `ConfigError` for a damaged line."""
+    try:
+        row = parse_json(line)
+    except orjson.JSONDecodeError:
+        row = parse_object(line)  # with halves of characters
+    if isinstance(row, dict):
+        return row
+    raise ConfigError(f"{path}:{number}: the row is not a JSON object", code="damaged_output", remedy=_REPEAT)
+
+
+def identity_of_line(
+    line: bytes, path: Path, number: int = 0, identities: RowIdentities | None = None
+) -> RolloutId:
     """Return the identity of a row of `path`. Raises `ConfigError` for an invalid line.
 
-    A row without any identity is the first rollout of task `row_number`, if it is given.
+    `identities` number the rows of a file without indices; without them, such a row is invalid.
     """
     place = f"{path}:{number}"
     if (identity := identity_at(line, place)) is not None:
-        return identity
-    remedy = "Remove the line to repeat its rollout, or start with +overwrite=true."
-    row = read_object(line, place, code="damaged_output", remedy=remedy)
+        return identity if identities is None else identities.note(identity, place)
+    row = read_object(line, place, code="damaged_output", remedy=_REPEAT)
+    if identities is not None:
+        return identities.identify(row, place)
     if (identity := identity_in(row)) is not None:
         return identity
-    if row_number is not None and TASK_INDEX_KEY not in row:
-        return RolloutId(row_number, 0)
+    require_indices(row, place)
     message = f"{place}: the row has no `_ng_task_index` and `_ng_rollout_index`"
-    raise ConfigError(message, code="damaged_output", remedy=remedy)
+    raise ConfigError(message, code="damaged_output", remedy=_REPEAT)

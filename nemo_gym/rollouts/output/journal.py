@@ -157,7 +157,7 @@ def _move_aside(files: RunFiles) -> list[str]:
 def _compare(
     files: RunFiles, identity: dict[str, Any], allowed: AllowedChanges
 ) -> tuple[Manifest, list[Change]]:
-    """Return the manifest of the run and the differences from it. Without a row, no code has scored one."""
+    """Return the manifest of the run and the differences from it. Without a row, no code or engine has made one."""
     manifest = Manifest.read(files.manifest)
     if manifest is None:
         resumes = bool(files.present())
@@ -170,7 +170,7 @@ def _compare(
             )
         return Manifest(identity), [Change("manifest", None, files.manifest.name)] if resumes else []
     changes = manifest.changes_to(identity)
-    matters = [change for change in changes if holds_text(files.rows) or not change.is_of_code]
+    matters = [change for change in changes if holds_text(files.rows) or not change.is_of_maker]
     refuse_changes(matters, files.manifest, allowed)
     return manifest, changes
 

@@ -1,8 +1,8 @@
 """`<stem>_run.json`: the identity of a run. A resume with another identity is refused.
 
 The identity is everything that influences the result of a rollout: the rows, their settings, the configuration of the
-servers that take part, and the code: the gym's version and the files of the user's servers. Addresses of servers,
-concurrency and retries are not part of it.
+servers that take part, the code (the gym's version and the files of the user's servers) and what the engines tell of
+themselves. Addresses of servers and engines, concurrency and retries are not part of it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ import orjson
 
 from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.config.prompts import load_prompt_config
+from nemo_gym.config.secrets import hide_secrets, is_secret_name
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import CODE_KEY
+from nemo_gym.paths import find_file
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import PlanSettings
@@ -35,10 +37,12 @@ _GROWING = re.compile(r"datasets\.\d+\.num_repeats|settings\.num_repeats\..+")
 """Fields that may grow without affecting finished rollouts."""
 _TASKS = re.compile(r"datasets\.\d+(\.(sha256|rows))?|settings\.limit")
 """Fields of which tasks a run has. A dataset that a run has no more, or has in addition, is one field."""
-_CODE, _FILE = "code.", "code.files."
-_INCIDENTAL_KEYS = frozenset({"host", "port", "num_workers", "datasets"})
-_INCIDENTAL_ENDINGS = ("base_url", "api_key", "token", "password", "secret", "headers")
+_CODE, _FILE, _ENGINE = "code.", "code.files.", "engines."
+_INCIDENTAL_KEYS = frozenset({"host", "port", "num_workers"})
+_INCIDENTAL_ENDINGS = ("base_url", "headers")
 """Endpoints change between starts of a run; secrets are not written to files."""
+_OPTIONS_DEPTH = 2
+"""The depth of a server's options in its block, below its kind and its implementation."""
 _CODE_CHARACTERS = 12
 
 
@@ -59,6 +63,16 @@ class Change(NamedTuple):
     def is_of_code(self) -> bool:
         """Return whether the code has changed."""
         return self.field.startswith(_CODE)
+
+    @property
+    def is_of_engine(self) -> bool:
+        """Return whether another engine answers."""
+        return self.field.startswith(_ENGINE)
+
+    @property
+    def is_of_maker(self) -> bool:
+        """Return whether code or an engine has changed, so that only the new rows differ."""
+        return self.is_of_code or self.is_of_engine
 
     @property
     def is_of_tasks(self) -> bool:
@@ -83,10 +97,16 @@ class AllowedChanges:
     """Tasks may be added, removed and reordered."""
     code: bool = False
     """Code may change; the rows that it scores are marked."""
+    engine: bool = False
+    """Engines may change; the rows that they answer are marked."""
 
     def includes(self, change: Change) -> bool:
         """Return whether a change is allowed."""
-        allowed = (self.tasks and change.is_of_tasks) or (self.code and change.is_of_code)
+        allowed = (
+            (self.tasks and change.is_of_tasks)
+            or (self.code and change.is_of_code)
+            or (self.engine and change.is_of_engine)
+        )
         return self.everything or allowed or change.extends
 
 
@@ -100,9 +120,9 @@ class Manifest:
     tasks: list[list[list[int]]] | None = None
     """Per dataset, the indices of its tasks as pairs of a first index and a count; None if they count from 0."""
     codes: list[dict[str, Any]] = field(default_factory=list)
-    """The codes of a run whose code has changed: `digest`, `since` (the time of the start) and `code`.
+    """The codes of a run whose code or engines have changed: `digest`, `since` (the start), `code` and `engines`.
 
-    Rows without a mark (`SCORED_BY_KEY`) were scored by the first, other rows by the one whose digest they have.
+    Rows without a mark (`SCORED_BY_KEY`) were made by the first, other rows by the one whose digest they have.
     """
 
     @classmethod
@@ -141,7 +161,9 @@ class Manifest:
     def changes_to(self, identity: Mapping[str, Any]) -> list[Change]:
         """Return the fields in which this run and `identity` differ.
 
-        The files of the code are compared only if both have them: an older gym does not tell its files.
+        The files of the code are compared only if both have them: an older gym does not tell its files. An added file
+        counts if it is Python; servers write others into their folders. A fact of an engine is compared only if both
+        engines tell it.
         """
         shared = min(len(each.get("datasets", ())) for each in (self.identity, identity))
         before, after = (dict(_fields(each, shared)) for each in (self.identity, identity))
@@ -150,7 +172,9 @@ class Manifest:
         return [
             Change(name, before.get(name), after.get(name))
             for name in fields
-            if before.get(name) != after.get(name) and (has_files or not name.startswith(_FILE))
+            if before.get(name) != after.get(name)
+            and (not name.startswith(_FILE) or (has_files and (name in before or name.endswith(".py"))))
+            and (not name.startswith(_ENGINE) or (name in before and name in after))
         ]
 
     def begin(
@@ -158,12 +182,17 @@ class Manifest:
     ) -> str | None:
         """Add a start of the run, with the `changes` since the last one.
 
-        Return the mark of the rows that it adds: the digest of their code, or None for the first code of the run.
+        Return the mark of the rows that it adds: the digest of their code, or None for the first code of the run. Facts
+        that an engine does not tell this time are kept.
         """
+        engines = (
+            _merge_facts(self.identity, identity) if start["finished_before"] else identity.get("engines")
+        )
+        identity = {**identity, "engines": engines} if engines else identity
         if not start["finished_before"]:
             self.codes, mark = [], None
-        elif any(change.is_of_code for change in changes):
-            mark = self._add_code(identity["code"], start.get("started_at"))
+        elif any(change.is_of_maker for change in changes):
+            mark = self._add_code(identity, start.get("started_at"))
         else:
             mark = self.starts[-1].get("code") if self.starts else None
         entry = {**start, "changes": [list(change) for change in changes]}
@@ -172,24 +201,42 @@ class Manifest:
         return mark
 
     def describe_codes(self, name: str) -> Iterator[str]:
-        """Yield a note for the user of the manifest `name` if the code of the run has changed."""
+        """Yield a note for the user of the manifest `name` if the code or an engine of the run has changed."""
         if self.codes:
+            has_engines = len({digest(each.get("engines")) for each in self.codes}) > 1
+            kind = "versions of the code or its engines" if has_engines else "versions of the code"
             yield (
-                f"the rows were scored by {len(self.codes)} versions of the code, which `codes` in {name} lists: "
+                f"the rows were scored by {len(self.codes)} {kind}, which `codes` in {name} lists: "
                 f"rows without `{SCORED_BY_KEY}` by the first"
             )
 
-    def _add_code(self, code: Mapping[str, Any], since: object) -> str | None:
+    def _add_code(self, identity: Mapping[str, Any], since: object) -> str | None:
         if not self.codes:
-            self.codes.append(_describe_code(self.identity.get("code", {}), self.starts[0].get("started_at")))
-        added = _describe_code(code, since)
+            self.codes.append(_describe_code(self.identity, self.starts[0].get("started_at")))
+        added = _describe_code(identity, since)
         if all(each["digest"] != added["digest"] for each in self.codes):
             self.codes.append(added)
         return None if self.codes[0]["digest"] == added["digest"] else str(added["digest"])
 
 
-def _describe_code(code: Mapping[str, Any], since: object) -> dict[str, Any]:
-    return {"digest": digest(code)[:_CODE_CHARACTERS], "since": since, "code": dict(code)}
+def _describe_code(identity: Mapping[str, Any], since: object) -> dict[str, Any]:
+    return {"digest": digest_code(identity), "since": since, **_parts_of_maker(identity)}
+
+
+def digest_code(identity: Mapping[str, Any]) -> str:
+    """Return the digest by which a run's files name the code and the engines of an identity."""
+    parts = _parts_of_maker(identity)
+    return digest(parts if "engines" in parts else parts.get("code", {}))[:_CODE_CHARACTERS]
+
+
+def _parts_of_maker(identity: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: identity[name] for name in ("code", "engines") if identity.get(name)}
+
+
+def _merge_facts(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of the engines of an identity, with those that only the `earlier` one has."""
+    before, after = (each.get("engines") or {} for each in (earlier, later))
+    return {name: {**before.get(name, {}), **after.get(name, {})} for name in sorted({*before, *after})}
 
 
 def identity_of(
@@ -197,8 +244,13 @@ def identity_of(
     inspection: DatasetInspection,
     servers: Mapping[str, Mapping[str, Any]],
     gym: Mapping[str, Any] = MappingProxyType({}),
+    engines: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the identity of a run. `servers`: the configuration of those that take part; `gym`: the whole one."""
+    """Return the identity of a run.
+
+    `servers`: the configuration of those that take part; `gym`: the whole one; `engines`: the facts of the engines
+    behind model servers, as far as they tell them.
+    """
     datasets = [
         {
             "sha256": inspected.sha256,
@@ -221,21 +273,28 @@ def identity_of(
         },
         "responses_create_params": dict(settings.overrides),
         "config": {name: lasting(servers[name]) for name in sorted(servers)},
-        "code": code_identity(gym, servers),
+        "code": code_identity(gym, servers, [inspected.file.path for inspected in inspection.files]),
+        **({"engines": {name: dict(engines[name]) for name in sorted(engines)}} if engines else {}),
     }
 
 
-def code_identity(gym: Mapping[str, Any], servers: Iterable[str]) -> dict[str, Any]:
+def code_identity(
+    gym: Mapping[str, Any], servers: Iterable[str], datasets: Iterable[Path] = ()
+) -> dict[str, Any]:
     """Return the version and commit of the gym, and the digests of the files of `servers` by path.
 
-    The files are those that the configuration of the running `gym` has. A gym of an older version has none.
+    The files are those that the configuration of the running `gym` has, without the `datasets` of the run. A gym of an
+    older version has none.
     """
     told = gym.get(CODE_KEY)
     if not isinstance(told, Mapping):
         return {"version": __version__, "commit": _commit()}
     files: dict[str, str] = {}
     part = frozenset(servers)
+    inputs = [place.resolve().as_posix() for path in datasets if (place := find_file(path)) is not None]
     for path, hashed in (pair for each in told["servers"] if each["name"] in part for pair in each["files"]):
+        if any(place == path or place.endswith(f"/{path}") for place in inputs):
+            continue
         other = files.setdefault(path, hashed)
         files[path] = hashed if other == hashed else digest([other, hashed])  # of two roots with one name
     return {"version": told["version"], "commit": _commit(), "files": dict(sorted(files.items()))}
@@ -265,12 +324,17 @@ def _ways_on(refused: Sequence[Change], manifest: Path) -> Iterator[str]:
             f"--rollouts {rows} -o NEW.jsonl (environments that need no session); or keep both and mark the new rows "
             "with --mark-new-code (+mark_new_code=true)."
         )
+    if any(change.is_of_engine for change in refused):
+        yield (
+            "Another engine answers for the model than did for the earlier rows. Resume with the earlier one; or keep "
+            "both and mark the new rows with --mark-new-engine (+mark_new_engine=true)."
+        )
     if any(change.is_of_tasks for change in refused):
         yield (
             "The tasks have changed. --add-tasks (+add_tasks=true) finds the tasks of earlier rows by their content "
             "and attempts the new ones; rows of tasks that are gone are set aside."
         )
-    if not all(change.is_of_code or change.is_of_tasks for change in refused):
+    if not all(change.is_of_maker or change.is_of_tasks for change in refused):
         yield (
             "Resume with the earlier settings, or accept the change with +allow_identity_change=true (it is recorded)."
         )
@@ -282,12 +346,23 @@ def describe_repository(repository: Mapping[str, Any]) -> str:
     return f"{str(repository.get('commit'))[:12]}{', with changes' if repository.get('dirty') else ''}"
 
 
-def lasting(value: Any) -> Any:
-    """Return a configuration without addresses, process counts and secrets, which may differ between starts."""
+def lasting(server: Mapping[str, Any]) -> Any:
+    """Return a server's configuration without addresses, process counts, datasets and secrets.
+
+    These may differ between starts. Datasets are a part of the identity by themselves.
+    """
+    return _lasting(hide_secrets(server), 0)
+
+
+def _lasting(value: Any, depth: int) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): lasting(inner) for key, inner in value.items() if not _is_incidental(str(key))}
+        return {
+            str(key): _lasting(inner, depth + 1)
+            for key, inner in value.items()
+            if not _is_incidental(str(key), inner) and not (key == "datasets" and depth == _OPTIONS_DEPTH)
+        }
     if isinstance(value, list | tuple):
-        return [lasting(inner) for inner in value]
+        return [_lasting(inner, depth + 1) for inner in value]
     return value
 
 
@@ -296,8 +371,9 @@ def digest(value: object) -> str:
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _is_incidental(key: str) -> bool:
-    return key in _INCIDENTAL_KEYS or key.startswith("_") or key.lower().endswith(_INCIDENTAL_ENDINGS)
+def _is_incidental(key: str, value: object) -> bool:
+    is_address = key in _INCIDENTAL_KEYS or key.lower().endswith(_INCIDENTAL_ENDINGS)
+    return is_address or key.startswith("_") or (is_secret_name(key) and not isinstance(value, Mapping))
 
 
 def _fields(identity: Mapping[str, Any], datasets: int) -> Iterator[tuple[str, Any]]:
@@ -308,9 +384,11 @@ def _fields(identity: Mapping[str, Any], datasets: int) -> Iterator[tuple[str, A
         )
     files = identity.get("code", {}).get("files", {})
     code = {key: value for key, value in identity.get("code", {}).items() if key != "files"}
-    rest = {key: value for key, value in identity.items() if key not in ("datasets", "code")}
+    rest = {key: value for key, value in identity.items() if key not in ("datasets", "code", "engines")}
     yield from _flatten({**rest, "code": code})
     yield from ((f"{_FILE}{path}", hashed) for path, hashed in files.items())
+    for server, facts in (identity.get("engines") or {}).items():
+        yield from ((f"{_ENGINE}{server}.{fact}", value) for fact, value in facts.items())
 
 
 def _flatten(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -31,6 +31,7 @@ import orjson
 
 from nemo_gym.json_objects import finite_number, parse_object
 from nemo_gym.metrics.records import read_measurements
+from nemo_gym.rollouts.plan.dataset import BYTE_ORDER_MARK
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import read_attempt, read_repeat, read_task_index
 from nemo_gym.rows.keys import REWARD_KEY
@@ -190,7 +191,7 @@ def blocks_of(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS)
 
 
 def _entry_of_line(line: bytes) -> RowEntry:
-    row = parse_object(line)
+    row = parse_object(line.removeprefix(BYTE_ORDER_MARK))
     return entry_of(row) if row is not None else _UNREADABLE
 
 

@@ -18,7 +18,8 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
 from nemo_gym.rollouts.plan.compression import DAMAGE, codec_of, open_content
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""The bytes with which some programs begin a file of UTF-8. They belong to no row."""
 _READ_BYTES = 1 << 20
 
 
@@ -84,7 +85,7 @@ def read_lines(path: Path) -> Iterator[Line]:
         with open_content(path) as file:
             for number, content in enumerate(file, start=1):
                 if number == 1:
-                    content = content.removeprefix(_BYTE_ORDER_MARK)
+                    content = content.removeprefix(BYTE_ORDER_MARK)
                 if not content.isspace():
                     yield Line(number, content)
     except DAMAGE as error:

@@ -6,12 +6,13 @@ All servers are checked concurrently, within five seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import DeadlineError, EngineError, Failure, GymError, TransportError
+from nemo_gym.json_objects import member, object_in
 from nemo_gym.rollouts.run._tool_check import DeclaredTools, tool_problems
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
 from nemo_gym.transport import Caller, RetryBudget, failure_of_reply
@@ -20,6 +21,8 @@ from nemo_gym.transport.directory import server_block
 PREFLIGHT_S = 5.0
 NO_SUCH_ROUTE = frozenset({404, 405})
 _ONE_TRY = RetryBudget(attempts=1)
+EnginesFound = dict[str, Mapping[str, Any]]
+"""The facts of the engines behind model servers, by the server's name. Those without facts are left out."""
 
 
 async def check_servers(
@@ -29,18 +32,42 @@ async def check_servers(
     *,
     tools: DeclaredTools = MappingProxyType({}),
     seconds: float = PREFLIGHT_S,
-) -> None:
-    """Raise `ConfigErrors` with all problems of agents, of engines behind model `servers`, and of declared `tools`."""
-    asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
-    models = {name: server for name, server in servers.items() if is_server(server, MODEL_TYPE)}
+) -> EnginesFound:
+    """Return what the engines behind model `servers` tell of themselves.
+
+    Raises `ConfigErrors` with all problems of agents, of these engines, and of declared `tools`.
+    """
+    asking, engines = _asking_once(caller), EnginesFound()
     unserved = await tool_problems(asking, tools, servers, seconds)
     failures = await asyncio.gather(
         *(_agent_problem(asking, agent, seconds) for agent in sorted(set(agents))),
-        *(_model_problem(asking, name, server, seconds) for name, server in sorted(models.items())),
+        *_model_problems(asking, servers, seconds, engines),
     )
     found = [Problem(None, failure.message, failure.remedy) for failure in failures if failure is not None]
     if found or unserved:
         raise ConfigErrors([*unserved, *found])
+    return engines
+
+
+async def read_engines(
+    caller: Caller, servers: Mapping[str, Mapping[str, Any]], seconds: float = PREFLIGHT_S
+) -> EnginesFound:
+    """Return what the engines behind model `servers` tell of themselves, without those that have a problem."""
+    engines = EnginesFound()
+    await asyncio.gather(*_model_problems(_asking_once(caller), servers, seconds, engines))
+    return engines
+
+
+def _asking_once(caller: Caller) -> Caller:
+    return Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
+
+
+def _model_problems(
+    caller: Caller, servers: Mapping[str, Mapping[str, Any]], seconds: float, engines: EnginesFound
+) -> Iterator[Coroutine[Any, Any, Failure | None]]:
+    """Yield the checks of the model `servers`."""
+    models = {name: server for name, server in servers.items() if is_server(server, MODEL_TYPE)}
+    return (_model_problem(caller, name, server, seconds, engines) for name, server in sorted(models.items()))
 
 
 async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure | None:
@@ -55,9 +82,12 @@ async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure 
 
 
 async def _model_problem(
-    caller: Caller, model: str, server: Mapping[str, Any], seconds: float
+    caller: Caller, model: str, server: Mapping[str, Any], seconds: float, engines: EnginesFound
 ) -> Failure | None:
-    """Return the engine failure that a model server reports; a server without the route is assumed healthy."""
+    """Return the engine failure that a model server reports; a server without the route is assumed healthy.
+
+    The facts of a healthy engine are added to `engines`.
+    """
     try:
         reply = await caller.get(model, "/preflight", seconds)
     except DeadlineError:
@@ -72,6 +102,9 @@ async def _model_problem(
         return _does_not_answer(model, error)
     except GymError as error:
         return error.failure
+    facts = member(object_in(reply.body), "engine") if reply.ok else None
+    if isinstance(facts, Mapping) and facts:
+        engines[model] = facts
     return None if reply.ok or reply.status in NO_SUCH_ROUTE else failure_of_reply(reply)
 
 

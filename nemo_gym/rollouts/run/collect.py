@@ -26,7 +26,7 @@ from nemo_gym.rollouts.output.nodes import keep_nodes
 from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
-from nemo_gym.rollouts.run._preflight import check_servers
+from nemo_gym.rollouts.run._preflight import EnginesFound, check_servers
 from nemo_gym.rollouts.run._window import AutoWindow, Window, window_of
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import Failed, Scored
@@ -74,8 +74,9 @@ async def collect(
     Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
-    checked, servers = await _check(settings, caller, gym, checked)
-    journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, servers, gym)
+    checked, servers, engines = await _check(settings, caller, gym, checked)
+    identity = identity_of(checked.plan, checked.inspection, servers, gym.config, engines)
+    journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, identity, gym)
     inspection, limits = checked.inspection, settings.limits
     execution = RunExecution(
         journal,
@@ -125,25 +126,23 @@ def _plan_of(settings: CollectSettings, checked: CheckedInput, journal: Journal)
 
 async def _check(
     settings: CollectSettings, caller: Caller, gym: DiscoveredGym, given: CheckedInput | None
-) -> tuple[CheckedInput, Mapping[str, Mapping[str, Any]]]:
-    """Return the checked input, and the configuration of the servers that take part, after all checks."""
+) -> tuple[CheckedInput, Mapping[str, Mapping[str, Any]], EnginesFound]:
+    """Return, after all checks, the input, the configuration of the servers that take part, and their engines."""
     checked = await asyncio.to_thread(check_input, settings, gym.config) if given is None else given
     agents, tools = checked.inspection.agents, checked.inspection.tools
     servers = required_servers(agents, gym.config)
-    await check_servers(caller, agents, servers, tools=tools)
-    return checked, servers
+    return checked, servers, await check_servers(caller, agents, servers, tools=tools)
 
 
 def _open_files(
     settings: CollectSettings,
     checked: CheckedInput,
-    servers: Mapping[str, Mapping[str, Any]],
+    identity: dict[str, Any],
     gym: DiscoveredGym,
 ) -> tuple[Journal, MaterializedInputs | None, list[str]]:
     """Return the open files, and notes on the tasks of a resumed run, which get the indices that they have in it."""
     inspection, files = checked.inspection, RunFiles.of(settings.output)
     notes: list[str] = []
-    identity = identity_of(checked.plan, inspection, servers, gym.config)
     if settings.existing is Existing.RESUME:
         allowed = settings.allowed_changes
         inspection.numbering, notes = find_numbers(files, identity, checked.plan, allowed)
@@ -190,7 +189,7 @@ def _open_materialized(
         journal.files,
         whole,
         needed=AFTER_ALL if is_reordered else journal.finished.last(),
-        changed=any(not change.is_of_code for change in journal.changes),
+        changed=any(not change.is_of_maker for change in journal.changes),
     )
 
 

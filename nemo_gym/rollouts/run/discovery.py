@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -26,6 +27,7 @@ from nemo_gym.discovery_files import (
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.json_objects import member
 from nemo_gym.names import CODE_KEY, DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, SESSIONS_ROUTE, TLS_KEY
+from nemo_gym.rollouts.run.required_servers import runs_rows
 from nemo_gym.transport import Caller, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url, head_url
 from nemo_gym.transport.moving_caller import caller_of
@@ -90,6 +92,25 @@ async def find_gym(
     return DiscoveredGym(config, token)
 
 
+def find_gym_with(folder: Path, agent: str) -> str | None:
+    """Return a hint at the gym of `folder` that has an agent of this name; None without one that still runs.
+
+    A discovery file that cannot be read gives no hint.
+    """
+    for name in discovery_names(folder):
+        announced = None
+        with suppress(ConfigError):
+            announced = _gym_started_in(folder, name)
+        if (
+            announced is not None
+            and runs_rows(announced.gym.config.get(agent))
+            and _seems_alive(announced.run)
+        ):
+            choice = f"+discovery_name={name} (gym: --discovery-name {name})" if name else "no discovery name"
+            return f"Another gym of this folder has it: use {choice}."
+    return None
+
+
 class _Announced(NamedTuple):
     """A gym, as its discovery file announces it."""
 
@@ -114,10 +135,9 @@ async def _still_runs(folder: Path, announced: _Announced) -> bool:
 
     A process of another machine is not seen here, but its head server accepts the run's token.
     """
-    pid, head = announced.run.get("pid"), announced.run.get("head")
-    if not isinstance(pid, int) or is_alive(pid, str(announced.run.get("started_at"))):
+    if _seems_alive(announced.run):
         return True
-    gym = announced.gym
+    gym, head = announced.gym, announced.run.get("head")
     caller = Caller(
         Directory({HEAD_SERVER: [str(head)]}),
         HttpTransport(ca=ca_of(gym.config)),
@@ -130,6 +150,12 @@ async def _still_runs(folder: Path, announced: _Announced) -> bool:
         return False
     finally:
         await caller.transport.close()
+
+
+def _seems_alive(run: Mapping[str, Any]) -> bool:
+    """Return whether the process of a gym runs on this machine, or is not known."""
+    pid = run.get("pid")
+    return not isinstance(pid, int) or is_alive(pid, str(run.get("started_at")))
 
 
 async def ask_head(

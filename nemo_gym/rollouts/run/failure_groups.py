@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from nemo_gym.failures import Boundary, ConfigError, Failure
 from nemo_gym.json_objects import object_in
+from nemo_gym.rollouts.plan.dataset import BYTE_ORDER_MARK
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in
 from nemo_gym.rows.verdict import describe_failure, read_failure_class
@@ -96,7 +97,8 @@ class FailureGroups:
         except ConfigError as error:
             self.note(identity, error.failure.kind, error.failure, place)
             return
-        self.note(identity, str(read_failure_class(row)), describe_failure(row), place)
+        failure = describe_failure(row)
+        self.note(identity, read_failure_class(row) or failure.code, failure, place)
 
     def ranked(self) -> list[FailureGroup]:
         """Return the groups, the largest first."""
@@ -108,7 +110,7 @@ def group_file(path: Path) -> list[FailureGroup]:
     groups, start = FailureGroups(), 0
     with path.open("rb") as file:
         for line in file:
-            row = object_in(line) or {}
+            row = object_in(line.removeprefix(BYTE_ORDER_MARK)) or {}
             groups.note_row(identity_in(row) or RolloutId(-1, 0), row, (start, len(line)))
             start += len(line)
     return groups.ranked()

@@ -5,7 +5,7 @@ Commands that start servers make them first, so that a mistake ends them at once
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -30,10 +30,15 @@ class CheckedInput(NamedTuple):
     inspection: DatasetInspection
 
 
-def check_input(settings: CollectSettings, config: Mapping[str, Any] | ConfigError) -> CheckedInput:
+def check_input(
+    settings: CollectSettings,
+    config: Mapping[str, Any] | ConfigError,
+    find_elsewhere: Callable[[str], str | None] = lambda agent: None,
+) -> CheckedInput:
     """Return plan and datasets after all checks. Raises `ConfigError` with all problems.
 
     `config` is the configuration of the gym, or the error for which it is unknown: then its agents are unknown too.
+    `find_elsewhere`: as for `require_agents`.
     """
     checks = InputChecks()
     plan = PlanSettings(datasets=settings.datasets)
@@ -54,7 +59,7 @@ def check_input(settings: CollectSettings, config: Mapping[str, Any] | ConfigErr
     with checks.check():
         if isinstance(config, ConfigError):
             raise config
-        require_agents(inspection.agents, config)
+        require_agents(inspection.agents, config, find_elsewhere)
     checks.raise_if_any()
     return CheckedInput(plan, inspection)
 

@@ -236,8 +236,8 @@ class CollectOptions(RoutingOptions, CompletenessOptions, TrackingOptions, Until
     )
     allow_identity_change: bool = Field(
         False,
-        description="Resume even if rows, settings, configuration or code have changed, as `add_tasks` and "
-        "`mark_new_code` do.",
+        description="Resume even if rows, settings, configuration, code or engines have changed, as `add_tasks`, "
+        "`mark_new_code` and `mark_new_engine` do.",
     )
     add_tasks: bool = Field(
         False,
@@ -248,6 +248,11 @@ class CollectOptions(RoutingOptions, CompletenessOptions, TrackingOptions, Until
         False,
         description="When resuming with changed code, keep the earlier rows, and mark those that the new code scores "
         "with `_ng_scored_by`.",
+    )
+    mark_new_engine: bool = Field(
+        False,
+        description="When resuming with another engine behind a model server, keep the earlier rows, and mark those "
+        "that the new one answers with `_ng_scored_by`.",
     )
     skip_invalid_rows: bool = Field(
         False, description="Skip malformed rows instead of rejecting the dataset."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
@@ -13,15 +13,22 @@ from nemo_gym.transport.directory import server_block
 MODEL_TYPE = "responses_api_models"
 
 
-def require_agents(agents: Iterable[str], config: Mapping[str, Any]) -> None:
-    """Raise `ConfigErrors` for all names in `agents` that are not agents of the configuration."""
+def require_agents(
+    agents: Iterable[str],
+    config: Mapping[str, Any],
+    find_elsewhere: Callable[[str], str | None] = lambda agent: None,
+) -> None:
+    """Raise `ConfigErrors` for all names in `agents` that are not agents of the configuration.
+
+    `find_elsewhere` returns a hint at another gym that has an agent, or None.
+    """
     known = {name for name, instance in config.items() if runs_rows(instance)}
     problems = []
     for agent in sorted(set(agents) - known):
         other = next((kind for kind in SERVER_KINDS if is_server(config.get(agent), kind)), None)
         what = f"`{agent}` is one of the {other}, not an agent" if other else f"no agent is named `{agent}`"
         listed = f"The agents are: {', '.join(sorted(known)) or 'none'}."
-        problems.append(Problem(None, what, did_you_mean(agent, known) or listed))
+        problems.append(Problem(None, what, find_elsewhere(agent) or did_you_mean(agent, known) or listed))
     if problems:
         raise ConfigErrors(problems)
 

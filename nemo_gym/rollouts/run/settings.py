@@ -49,7 +49,9 @@ class CollectSettings(CollectOptions):
     @property
     def allowed_changes(self) -> AllowedChanges:
         """The changes with which an earlier run in the output is resumed."""
-        return AllowedChanges(self.allow_identity_change, self.add_tasks, self.mark_new_code)
+        return AllowedChanges(
+            self.allow_identity_change, self.add_tasks, self.mark_new_code, self.mark_new_engine
+        )
 
     def retried_classes(self) -> list[str]:
         """Return the failure classes of the stored rows that are attempted again."""

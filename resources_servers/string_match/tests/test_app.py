@@ -86,6 +86,8 @@ async def score(*texts: str, **row: Any) -> tuple[float, str | None]:
         ("Answer: x = 18", {"expected": "18"}),
         ("Answer: $n = 18$", {"expected": "18"}),
         ("CO₂", {"mode": "full_response", "expected": ["carbon dioxide", "CO2"]}),
+        ("Final answer: 10²", {"expected": "10^2"}),
+        ("Final answer: 2½", {"expected": "2.5"}),
     ],
 )
 async def test_right_answers(text: str, row: dict[str, Any]) -> None:
@@ -129,6 +131,12 @@ async def test_right_answers(text: str, row: dict[str, Any]) -> None:
         ("Answer: 2x = 18", {"expected": "18"}),
         ("Answer: x = 18", {"expected": "y = 18"}),
         ("Final answer: 5 m s", {"expected": "5 ms"}),
+        ("Final answer: 10²", {"expected": "102"}),
+        ("Final answer: 102", {"expected": "10²"}),
+        ("Final answer: 10₂", {"expected": "102"}),
+        ("Final answer: 2½", {"expected": "21⁄2"}),
+        ("Final answer: 10②", {"expected": "102"}),
+        ("Final answer: A10²", {"expected": "A102"}),
     ],
 )
 async def test_no_ops_and_tricks_get_nothing(text: str, row: dict[str, Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import time
 
 import pytest
 
@@ -51,6 +53,22 @@ def value_of(query: str) -> object:
         ("date(2460677)", "2025-01-01"),
         ("date('nonsense')", None),
         ("date(NULL)", None),
+        ("date(x'6e6f77')", "2025-01-01"),
+        ("date(CAST('now' AS BLOB))", "2025-01-01"),
+        ("datetime('now' || char(0))", NOW),
+        ("datetime('NoW' || char(0) || 'x')", NOW),
+        ("datetime(x'4e4f570061')", NOW),
+        ("unixepoch(x'6e6f77')", 1735732800),
+        ("unixepoch('now' || char(0))", 1735732800),
+        ("julianday(x'6e6f77', '+1 day')", 2460678.0),
+        ("strftime('%s', x'6e6f77')", "1735732800"),
+        ("strftime(x'2573', 'now')", "1735732800"),
+        ("datetime('now', x'6c6f63616c74696d65')", NOW),
+        ("datetime('now', 'utc' || char(0))", NOW),
+        ("datetime('2024-07-01', 'LocalTime' || char(0) || 'x')", "2024-07-01 00:00:00"),
+        ("datetime(' now')", None),
+        ("datetime('now ')", None),
+        ("datetime(x'')", None),
         ("(SELECT at || on_ || year FROM t WHERE a = 2)", f"{NOW}2025-01-012025"),
     ],
 )
@@ -81,7 +99,19 @@ def test_a_query_of_chance_is_no_answer(query: str) -> None:
     assert caught.value.reason is SqlReason.FAILED
 
 
-@pytest.mark.parametrize("name", ["sqlite_version()", "SQLITE_SOURCE_ID()", "sqlite_compileoption_get(1)"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sqlite_version()",
+        "SQLITE_SOURCE_ID()",
+        "sqlite_compileoption_get(1)",
+        "fts5_source_id()",
+        "sqlite_log(1, 'x')",
+        "changes()",
+        "total_changes()",
+        "last_insert_rowid()",
+    ],
+)
 def test_a_query_about_the_machine_is_no_answer(name: str) -> None:
     with pytest.raises(QueryFailed, match="not authorized"):
         run_query(CONTEXT, f"SELECT {name}", SqlLimits())
@@ -117,3 +147,66 @@ def test_each_database_has_its_own_sequence() -> None:
     assert [len(value) for value in drawn[0][1:]] == [3, 1]
     for database in databases:
         database.close()
+
+
+WORDS = (
+    "now",
+    "NOW",
+    "subsec",
+    "subsecond",
+    "localtime",
+    "utc",
+    "auto",
+    "unixepoch",
+    "+1 day",
+    "2024-01-01",
+    "",
+    None,
+)
+SPELLINGS = (
+    "'{0}'",
+    "CAST('{0}' AS BLOB)",
+    "'{0}' || char(0)",
+    "'{0}' || char(0) || 'x'",
+    "CAST('{0}' || char(0) AS BLOB)",
+)
+
+
+def test_no_function_of_sqlite_tells_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = sqlite3.connect(":memory:")
+    clocks = {"date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff"}
+    names = {row[0] for row in original.execute("PRAGMA function_list")} & clocks
+    original.close()
+    values = [spelling.format(word) for word in WORDS if word is not None for spelling in SPELLINGS] + [
+        "NULL"
+    ]
+    calls = [
+        f"{name}({', '.join([*before, moment, *modifier])})"
+        for name in sorted(names)
+        for before in ([["'%s %J'"]] if name == "strftime" else [[]])
+        for moment in values
+        for modifier in ([["'2000-01-01'"]] if name == "timediff" else [[], *([value] for value in values)])
+    ]
+    told: list[tuple[object, ...]] = []
+    for zone in ("UTC", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        told.append(tuple(run_query("", f"SELECT {call}", SqlLimits()).rows for call in calls))
+    monkeypatch.undo()
+    time.tzset()
+    assert told[0] == told[1]
+    years = {year for rows in told for row in rows for year in re.findall(r"20\d\d", str(row))}
+    assert years <= {"2024", "2025", "2000"}
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        ("SELECT sum(value) FROM json_each('[1, 2]')", 3),
+        ("SELECT count(*) FROM t, json_each('[1, 2]') AS j WHERE j.value = t.a", 2),
+        ("SELECT group_concat(fullkey) FROM json_tree('{\"a\": [1]}') WHERE atom IS NOT NULL", "$.a[0]"),
+        ("SELECT json_extract('{\"a\": 5}', '$.a')", 5),
+    ],
+)
+def test_json_can_be_read_as_a_table(query: str, value: object) -> None:
+    assert value_of(query) == value

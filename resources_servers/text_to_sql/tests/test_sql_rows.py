@@ -28,6 +28,8 @@ def test_cells_are_compared_by_value_within_their_type() -> None:
         (b"a", b"a"),
         (None, None),
         (10**17, 10**17),
+        (3, 3.0000000000000004),
+        (1_000_000.0, 1_000_000.5),
     ]
     other: list[tuple[Cell, Cell]] = [
         (1, 2),
@@ -38,6 +40,8 @@ def test_cells_are_compared_by_value_within_their_type() -> None:
         ("a", "A"),
         (0.3, 0.31),
         (10**17, 10**17 + 1),
+        (1_000_000, 1_000_000.5),
+        (1_000_001, 1_000_000.0),
     ]
     assert all(is_same_cell(left, right) for left, right in same)
     assert not any(is_same_cell(left, right) or is_same_cell(right, left) for left, right in other)

@@ -173,7 +173,9 @@ async def test_a_chat_answer_that_is_an_error_is_no_answer() -> None:
 
 
 async def test_preflight_checks_the_model_s_name() -> None:
-    assert await openai_over(openai_of()).preflight() == {"ok": True}
+    found = await openai_over(openai_of()).preflight()
+    assert found["ok"]
+    assert found["engine"]["id"] == "mock"
     with pytest.raises(EngineError, match="no model named `gpt`"):
         await openai_over(openai_of(), openai_model="gpt").preflight()
 

@@ -77,17 +77,29 @@ def test_a_server_for_opened_rollouts_refuses_all_others(tmp_path: Path) -> None
 
 
 class LaterSources(clock.Sources):
-    """A wall clock that is `seconds` ahead."""
+    """Clocks that are `seconds` ahead, and a wall clock that was also set by `jump`."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, jump: float = 0.0) -> None:
         self.seconds = seconds
+        self.jump = jump
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.seconds
 
     def wall_clock(self) -> float:
-        return super().wall_clock() + self.seconds
+        return super().wall_clock() + self.seconds + self.jump
 
 
 def test_a_key_expires(client: TestClient) -> None:
     mine: Any = opened(client, expires_s=1000)
     for later, status in ((0, 200), (999, 200), (1001, 401)):
         with clock.replaced_by(LaterSources(later)):
+            assert client.post("/v1/responses", json=HELLO, headers=bearer(mine)).status_code == status
+
+
+@pytest.mark.parametrize("jump", [-1e6, -500.0, 500.0, 1e6])
+def test_a_change_of_the_wall_clock_neither_ends_nor_prolongs_a_key(client: TestClient, jump: float) -> None:
+    mine: Any = opened(client, expires_s=1000)
+    for later, status in ((0, 200), (999, 200), (1001, 401)):
+        with clock.replaced_by(LaterSources(later, jump)):
             assert client.post("/v1/responses", json=HELLO, headers=bearer(mine)).status_code == status

@@ -126,9 +126,25 @@ def test_shards_with_different_tasks_of_one_index_are_refused(tmp_path: Path) ->
     assert not (tmp_path / "again.jsonl").exists()
 
 
+def other(task: int, question: int, **fields: Any) -> dict[str, Any]:
+    """A row of task `task`, which asks question `question`."""
+    return {**scored_row(question, **fields), "_ng_task_index": task}
+
+
+def store_other(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """A run whose task rows ask what its rows ask."""
+    store(path, rows)
+    keys = ("_ng_task_index", "_ng_rollout_index", "responses_create_params", "answer", "agent_ref")
+    sent = [{key: row[key] for key in keys} for row in rows]
+    path.with_name(f"{path.stem}_materialized_inputs.jsonl").write_bytes(
+        b"".join(orjson.dumps(row) + b"\n" for row in sent)
+    )
+    return path
+
+
 def test_shards_that_number_tasks_of_their_own_are_numbered_through(tmp_path: Path) -> None:
     one = store_shard(tmp_path / "one.jsonl", [scored_row(0, reward=0.1), failure_row(1)])
-    two = store_shard(tmp_path / "two.jsonl", [scored_row(0, reward=0.3), scored_row(1, reward=0.4)])
+    two = store_other(tmp_path / "two.jsonl", [other(0, 7, reward=0.3), other(1, 8, reward=0.4)])
     loose = [{"reward": 1.0, "_ng_rollout_index": 0, "_ng_task_index": 0, "agent_ref": {"name": "a"}}]
     three = store(tmp_path / "three.jsonl", loose, tasks=False)
     merged = merge_shards([one, two, three], tmp_path / "merged.jsonl", renumber=True)
@@ -140,6 +156,98 @@ def test_shards_that_number_tasks_of_their_own_are_numbered_through(tmp_path: Pa
         (4, 1.0),
     ]
     assert identities(read_rows(merged.files.failures)) == [(1, 0)]
+
+
+@pytest.mark.parametrize("has_tasks", [True, False])
+def test_equal_tasks_of_shards_are_one_task_with_the_repeats_of_all(tmp_path: Path, has_tasks: bool) -> None:
+    one = store_other(tmp_path / "one.jsonl", [other(0, 5, repeat=0), other(1, 6), other(0, 5, repeat=1)])
+    two = store_other(tmp_path / "two.jsonl", [other(0, 6, reward=0.0), other(1, 5, reward=0.5), other(2, 9)])
+    if not has_tasks:
+        for shard in ("one", "two"):
+            (tmp_path / f"{shard}_materialized_inputs.jsonl").unlink()
+    merged = merge_shards([one, two], tmp_path / "merged.jsonl", renumber=True)
+    rows = read_rows(merged.files.rows)
+    found = [
+        (*identity, row["answer"], row["reward"])
+        for identity, row in zip(identities(rows), rows, strict=True)
+    ]
+    assert found == [
+        (0, 0, 5, 1.0),
+        (0, 1, 5, 1.0),
+        (0, 2, 5, 0.5),
+        (1, 0, 6, 1.0),
+        (1, 1, 6, 0.0),
+        (4, 0, 9, 1.0),
+    ]
+    metrics = merged.results["simple_agent"]["agent_metrics"]
+    assert (metrics["count/tasks"], metrics["count/rollouts"]) == (3, 6)
+
+
+def test_tasks_with_one_input_and_other_answers_stay_apart(tmp_path: Path) -> None:
+    shards = []
+    for number in range(2):
+        row = {**scored_row(0), "answer": number}
+        shards.append(store_other(tmp_path / f"{number}.jsonl", [row]))
+    rows = read_rows(merge_shards(shards, tmp_path / "merged.jsonl", renumber=True).files.rows)
+    assert identities(rows) == [(0, 0), (1, 0)]
+
+
+def test_a_run_that_is_named_twice_by_a_copy_counts_once(tmp_path: Path) -> None:
+    rows = [scored_row(task, _ng_timing={"total": 0.25}) for task in range(3)]
+    shards = [store_shard(tmp_path / f"{name}.jsonl", rows) for name in ("one", "copy")]
+    merged = merge_shards(shards, tmp_path / "merged.jsonl", renumber=True)
+    assert identities(read_rows(merged.files.rows)) == [(0, 0), (1, 0), (2, 0)]
+    assert [note for note in merged.notes if note.startswith("3 rows are copies of rows of other shards")]
+    metrics = merged.results["simple_agent"]["agent_metrics"]
+    assert (metrics["count/tasks"], metrics["count/rollouts"], metrics["coverage/reward"]) == (3, 3, 100.0)
+
+
+def test_equal_rows_that_prove_no_copy_are_repeats(tmp_path: Path) -> None:
+    shards = [store_shard(tmp_path / f"{name}.jsonl", [scored_row(0)]) for name in ("one", "two")]
+    merged = merge_shards(shards, tmp_path / "merged.jsonl", renumber=True)
+    assert identities(read_rows(merged.files.rows)) == [(0, 0), (0, 1)]
+
+
+def test_what_overlap_recommends_merges_the_repeats(tmp_path: Path) -> None:
+    shards = [store_shard(tmp_path / f"{n}.jsonl", [scored_row(0, reward=n), failure_row(1)]) for n in (0, 1)]
+    with pytest.raises(ConfigError) as caught:
+        merge_shards(shards, tmp_path / "merged.jsonl")
+    assert "equal tasks their repeats" in (caught.value.failure.remedy or "")
+    merged = merge_shards(shards, tmp_path / "merged.jsonl", renumber=True)
+    assert identities(read_rows(merged.files.rows)) == [(0, 0), (0, 1)]
+    assert identities(read_rows(merged.files.failures)) == [(1, 0), (1, 1)]
+
+
+def test_failures_among_the_rows_count_once(tmp_path: Path) -> None:
+    broken = {**scored_row(1), "_ng_failure_class": "boom", "_ng_outcome": "failed", "_ng_attempt_index": 0}
+    failures = [failure_row(1, kind="boom"), failure_row(2)]
+    shard = store(
+        tmp_path / "one.jsonl", [scored_row(0), broken, {**scored_row(3), "reward": None}], failures
+    )
+    merged = merge_shards([shard], tmp_path / "merged.jsonl")
+    assert (merged.rows, merged.scored, merged.failures) == (3, 1, 3)
+    assert merged.results["simple_agent"]["agent_metrics"]["count/outcome/failed"] == 3
+
+
+def test_rows_without_indices_get_those_of_the_merged_run(tmp_path: Path) -> None:
+    rows = [orjson.dumps({"responses_create_params": {"input": ask}, "reward": 1.0}) for ask in "aba"]
+    shard = tmp_path / "one.jsonl"
+    shard.write_bytes(b"\xef\xbb\xbf" + b"\n".join(rows) + b"\n")
+    merged = merge_shards([shard], tmp_path / "merged.jsonl")
+    assert identities(read_rows(merged.files.rows)) == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_rows_of_shards_with_other_code_are_marked(tmp_path: Path) -> None:
+    shards = []
+    for number in range(2):
+        shards.append(store(tmp_path / f"{number}.jsonl", [scored_row(number, reward=number)]))
+        document = {"schema_version": 1, "identity": {"code": {"commit": number}}, "starts": [{"planned": 9}]}
+        (tmp_path / f"{number}_run.json").write_bytes(orjson.dumps(document))
+    merged = merge_shards(shards, tmp_path / "merged.jsonl")
+    one, two = (row["_ng_scored_by"] for row in read_rows(merged.files.rows))
+    assert one != two
+    assert f"2 codes scored the rows of the runs; {one}: 1 rows, mean 0.0000; {two}" in merged.notes[-1]
+    assert "1 of 9 planned rollouts; the run has not ended" in merged.notes[0]
 
 
 def test_an_earlier_run_in_the_output_is_not_touched_unasked(tmp_path: Path) -> None:

@@ -81,3 +81,30 @@ def test_blank_lines_are_skipped_and_counted_as_lines(tmp_path: Path) -> None:
     path.write_bytes(b"\n" + path.read_bytes() + orjson.dumps(scored_row(1)) + b"\n")
     with pytest.raises(ConfigError, match=r"run\.jsonl:8: duplicate row of task 1, repeat 0"):
         StoredRun(path)
+
+
+def test_a_run_that_was_killed_describes_its_progress(tmp_path: Path) -> None:
+    rows = store(tmp_path / "run.jsonl", [scored_row(0)])
+    manifest = {"schema_version": 1, "identity": {}, "starts": [{"planned": 3}]}
+    (tmp_path / "run_run.json").write_bytes(orjson.dumps(manifest))
+    run = StoredRun(rows)
+    (said,) = run.describe_progress()
+    assert said.startswith(f"{rows}: 1 of 3 planned rollouts; the run has not ended")
+    run.close()
+
+
+def test_a_byte_order_mark_belongs_to_no_row(tmp_path: Path) -> None:
+    path = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(1)])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    run = StoredRun(path)
+    assert [run.scored.row(RolloutId(task, 0))["_ng_task_index"] for task in (0, 1)] == [0, 1]
+    run.close()
+
+
+def test_rows_of_one_prompt_are_repeats_of_a_task(tmp_path: Path) -> None:
+    rows = tmp_path / "out.jsonl"
+    lines = [orjson.dumps({"responses_create_params": {"input": ask}, "reward": 1.0}) for ask in "aba"]
+    rows.write_bytes(b"\n".join(lines))
+    run = StoredRun(rows)
+    assert list(run.scored) == [(0, 0), (1, 0), (0, 1)]
+    run.close()

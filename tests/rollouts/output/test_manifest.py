@@ -169,9 +169,9 @@ def with_files(**files: str) -> dict[str, Any]:
 
 
 def test_changed_files_are_named_with_three_ways_to_go_on(tmp_path: Path) -> None:
-    before, after = with_files(a="1", b="1", c="1"), with_files(a="2", b="1", d="1")
+    before, after = with_files(a="1", b="1", c="1"), with_files(**{"a": "2", "b": "1", "d.py": "1"})
     changes = Manifest(before).changes_to(after)
-    assert [str(change) for change in changes] == ["a has changed", "c was removed", "d was added"]
+    assert [str(change) for change in changes] == ["a has changed", "c was removed", "d.py was added"]
     with pytest.raises(ConfigError) as caught:
         refuse_changes(changes, tmp_path / "out_run.json")
     remedy = caught.value.failure.remedy or ""
@@ -188,9 +188,12 @@ def test_the_code_of_a_gym_that_does_not_tell_it_is_not_compared() -> None:
     unknown: dict[str, Any] = {"datasets": [], "config": {}, "code": {"version": "1"}}
     assert Manifest(unknown).changes_to(with_files(a="1")) == []
     assert Manifest(with_files(a="1")).changes_to(unknown) == []
-    assert [change.field for change in Manifest(with_files()).changes_to(with_files(a="1"))] == [
-        "code.files.a"
-    ]
+    added = Manifest(with_files()).changes_to(with_files(**{"a.py": "1"}))
+    assert [change.field for change in added] == ["code.files.a.py"]
+
+
+def test_a_file_that_a_server_may_have_written_is_no_change() -> None:
+    assert Manifest(with_files(a="1")).changes_to(with_files(**{"a": "1", "data/seen.db": "1"})) == []
 
 
 @pytest.mark.parametrize(
@@ -238,3 +241,120 @@ def test_numbered_tasks_are_kept_and_hidden_from_an_older_gym(dataset: Path, tmp
 def test_a_repository_is_described_by_its_commit() -> None:
     assert describe_repository({"commit": "0123456789abcdef", "dirty": False}) == "0123456789ab"
     assert describe_repository({"commit": "0123456789abcdef", "dirty": True}) == "0123456789ab, with changes"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sampling_overrides", {"temperature": 0.1}),
+        ("stop_token", "</s>"),
+        ("eos_token", "</s>"),
+        ("chat_template", "template.jinja"),
+        ("limits", {"datasets": 3}),
+        ("max_output_tokens", 5),
+        ("sort_key", "name"),
+    ],
+)
+def test_an_option_with_a_name_like_that_of_a_secret_or_of_a_dataset_counts(
+    dataset: Path, name: str, value: object
+) -> None:
+    changes = Manifest(identity(dataset)).changes_to(identity(dataset, model(**{name: value})))
+    assert [change.field.rpartition("openai_model.")[2].partition(".")[0] for change in changes] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hf_token", "hf_abcdefgh"),
+        ("db_pwd", "secret-value"),
+        ("datasets", [{"jsonl_fpath": "x"}]),
+        ("judge_base_url", "http://other/v1"),
+    ],
+)
+def test_secrets_addresses_and_declared_datasets_do_not_count(
+    dataset: Path, name: str, value: object
+) -> None:
+    assert Manifest(identity(dataset)).changes_to(identity(dataset, model(**{name: value}))) == []
+
+
+def test_a_password_in_a_url_is_not_written(dataset: Path) -> None:
+    config = identity(dataset, model(database="postgres://reader:hidden-word@db/shop"))["config"]
+    assert "hidden-word" not in str(config)
+    assert "/shop" in str(config)
+
+
+def test_the_datasets_of_the_run_are_no_code_though_they_lie_in_the_folder_of_a_server(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "resources_servers/env/data"
+    folder.mkdir(parents=True)
+    rows = write_dataset(folder / "raw.jsonl", 2)
+    prefix = "resources_servers/env/data"
+    gym = gym_with(env=[[f"{prefix}/raw.jsonl", "a"], [f"{prefix}/gold.json", "b"], ["aw.jsonl", "c"]])
+    files = code_identity(gym, ["env"], [rows, tmp_path / "missing.jsonl"])["files"]
+    assert list(files) == ["aw.jsonl", f"{prefix}/gold.json"]
+
+
+def with_engine(code: str = "1", **facts: Any) -> dict[str, Any]:
+    return with_files(app=code) | ({"engines": {"policy_model": facts}} if facts else {})
+
+
+def test_another_engine_is_refused_and_offered_by_name(tmp_path: Path) -> None:
+    before = Manifest(with_engine(id="m", version="0.9", max_model_len=4096))
+    changes = before.changes_to(with_engine(id="m", version="0.10", max_model_len=[2048, 4096]))
+    assert [str(change) for change in changes] == [
+        'engines.policy_model.version: "0.9" -> "0.10"',
+        "engines.policy_model.max_model_len: 4096 -> [2048,4096]",
+    ]
+    with pytest.raises(ConfigError) as caught:
+        refuse_changes(changes, tmp_path / "out_run.json")
+    remedy = caught.value.failure.remedy or ""
+    assert "--mark-new-engine" in remedy
+    assert "--mark-new-code" not in remedy
+    assert "allow_identity_change" not in remedy
+    refuse_changes(changes, tmp_path, AllowedChanges(engine=True))
+    for other in (AllowedChanges(code=True), AllowedChanges(tasks=True)):
+        with pytest.raises(ConfigError):
+            refuse_changes(changes, tmp_path, other)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"id": "m"}),
+        ({"id": "m"}, {}),
+        ({"id": "m"}, {"id": "m", "version": "1"}),
+        ({"version": "1"}, {"id": "m"}),
+    ],
+)
+def test_what_an_engine_does_not_tell_is_not_compared(before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert Manifest(with_engine(**before)).changes_to(with_engine(**after)) == []
+
+
+def begin(manifest: Manifest, identity: dict[str, Any]) -> str | None:
+    start = {"started_at": "now", "finished_before": len(manifest.starts)}
+    return manifest.begin(identity, start, manifest.changes_to(identity))
+
+
+def test_a_fact_that_is_not_told_once_is_still_known_at_the_next_start() -> None:
+    manifest = Manifest(with_engine(id="m", version="1"))
+    begin(manifest, with_engine(id="m", version="1"))
+    begin(manifest, with_engine(id="m"))
+    begin(manifest, with_engine())
+    assert [change.field for change in manifest.changes_to(with_engine(version="2"))] == [
+        "engines.policy_model.version"
+    ]
+
+
+def test_rows_of_another_engine_are_marked_and_those_of_the_first_are_not() -> None:
+    manifest = Manifest(with_engine(version="1"))
+    assert begin(manifest, with_engine(version="1")) is None
+    mark = begin(manifest, with_engine(version="2"))
+    assert mark is not None
+    assert begin(manifest, with_engine(version="2")) == mark
+    assert begin(manifest, with_engine(version="1")) is None
+    other = begin(manifest, with_engine(code="2", version="2"))
+    assert other not in (None, mark)
+    assert [each["engines"]["policy_model"]["version"] for each in manifest.codes] == ["1", "2", "2"]
+    (note,) = manifest.describe_codes("out_run.json")
+    assert "3 versions of the code or its engines" in note

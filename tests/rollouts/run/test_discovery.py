@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,11 @@ import orjson
 import pytest
 import yaml
 
-from nemo_gym.discovery_files import DISCOVERY_FILE
+from nemo_gym.discovery_files import DISCOVERY_FILE, discovery_path
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.records import RunRecord, write_discovery
 from nemo_gym.names import CODE_KEY
-from nemo_gym.rollouts.run.discovery import DiscoveredGym, ask_head, find_gym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym, ask_head, find_gym, find_gym_with
 from nemo_gym.transport import InMemoryTransport
 
 CONFIG: dict[str, Any] = {
@@ -47,6 +48,22 @@ async def test_one_of_several_gyms_of_a_folder_is_found_by_its_name(tmp_path: Pa
     write_discovery(tmp_path, other, RunRecord(1, "second", "now", "http://127.0.0.1:10"), "math")
     assert (await find_gym(tmp_path)).token == "first"
     assert (await find_gym(tmp_path, name="math")).token == "second"
+
+
+def test_an_agent_of_another_gym_of_the_folder_is_found(tmp_path: Path) -> None:
+    runs = RunRecord(os.getpid(), "token", "now", "http://127.0.0.1:9")
+    child = subprocess.Popen(["true"])
+    child.wait()
+    ended = RunRecord(child.pid, "token", "now", "http://127.0.0.1:9")
+    other = {"math_agent": CONFIG["agent"], "mcqa": {"resources_servers": {"mcqa": {}}}}
+    write_discovery(tmp_path, {"ended_agent": CONFIG["agent"]}, ended, "old")
+    discovery_path(tmp_path, "damaged").write_text("{")
+    write_discovery(tmp_path, CONFIG, runs)
+    write_discovery(tmp_path, other, runs, "math")
+    assert "--discovery-name math" in (find_gym_with(tmp_path, "math_agent") or "")
+    assert "no discovery name" in (find_gym_with(tmp_path, "agent") or "")
+    for name in ("mcqa", "ended_agent", "unknown"):
+        assert find_gym_with(tmp_path, name) is None
 
 
 async def test_a_head_server_answers_its_configuration() -> None:

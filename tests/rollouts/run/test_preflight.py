@@ -11,7 +11,7 @@ from fastapi import FastAPI, Response
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import EngineError, GymError
-from nemo_gym.rollouts.run._preflight import check_servers
+from nemo_gym.rollouts.run._preflight import EnginesFound, check_servers, read_engines
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 from tests.serving.environments import CounterEnvironment
 
@@ -28,12 +28,12 @@ def app_of(routes: dict[str, tuple[int, bytes]]) -> FastAPI:
     return app
 
 
-async def check(model: Any, agent: Any = None, seconds: float = 30.0) -> None:
+async def check(model: Any, agent: Any = None, seconds: float = 30.0) -> EnginesFound:
     agent = app_of({"/": (200, b"{}")}) if agent is None else agent
     apps = {"http://agent": agent, "http://model": model}
     transport = InMemoryTransport({url: app for url, app in apps.items() if app != "absent"})
     caller = Caller(Directory({"agent": ["http://agent"], "policy_model": ["http://model"]}), transport)
-    await check_servers(caller, ["agent"], SERVERS, seconds=seconds)
+    return await check_servers(caller, ["agent"], SERVERS, seconds=seconds)
 
 
 async def hang(scope: Any, receive: Any, send: Any) -> None:
@@ -75,3 +75,21 @@ async def test_a_server_that_is_gone_is_named(agent: Any, model: Any) -> None:
 
 async def test_a_model_server_of_the_gym_without_the_route_passes() -> None:
     await check(CounterEnvironment.standalone(name="model").setup_webserver())
+
+
+async def test_a_model_server_tells_what_its_engine_is() -> None:
+    answer = b'{"ok": true, "engine": {"id": "m", "version": "1"}}'
+    assert await check(app_of({"/preflight": (200, answer)})) == {"policy_model": {"id": "m", "version": "1"}}
+
+
+@pytest.mark.parametrize("answer", [b'{"ok": true}', b'{"engine": {}}', b'{"engine": "x"}', b"[]", b"<html>"])
+async def test_an_engine_that_tells_nothing_is_left_out(answer: bytes) -> None:
+    assert await check(app_of({"/preflight": (200, answer)})) == {}
+
+
+async def test_engines_are_read_without_a_complaint_about_those_that_are_down() -> None:
+    app = app_of({"/preflight": (200, b'{"engine": {"id": "m"}}')})
+    caller = Caller(Directory({"policy_model": ["http://model"]}), InMemoryTransport({"http://model": app}))
+    assert await read_engines(caller, SERVERS) == {"policy_model": {"id": "m"}}
+    down = Caller(Directory({"policy_model": ["http://model"]}), InMemoryTransport({}))
+    assert await read_engines(down, SERVERS) == {}

@@ -67,3 +67,12 @@ def test_an_environment_server_runs_rows_by_its_agent() -> None:
 
 def test_the_users_of_a_server_are_the_agents_that_refer_to_it() -> None:
     assert users_of_servers(CONFIG) == {"math": ["math_agent"], "policy_model": ["math_agent"]}
+
+
+def test_an_agent_of_another_gym_is_not_mistaken_for_a_misspelt_one() -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        require_agents(["math_agnet", "matt_agent"], CONFIG, {"math_agnet": "Another gym has it."}.get)
+    assert [problem.remedy for problem in caught.value.problems] == [
+        "Another gym has it.",
+        "Did you mean 'math_agent'?",
+    ]

@@ -45,7 +45,9 @@ class Finding:
     repeat: int | None = None
 
 
-DAMAGED_ROW = HealthRule("damaged_row", Severity.FAULT, "A line is not a JSON object.")
+DAMAGED_ROW = HealthRule(
+    "damaged_row", Severity.FAULT, "A line is not a row: no JSON object, or an index that is no integer."
+)
 _RULES = (
     DAMAGED_ROW,
     HealthRule("bad_reward", Severity.FAULT, "A row has no finite reward.", row_rules.bad_reward),

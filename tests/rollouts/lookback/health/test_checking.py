@@ -70,3 +70,12 @@ def test_a_compressed_run_of_another_program_is_read(tmp_path: Path) -> None:
 def test_every_rule_is_documented() -> None:
     page = (PARENT_DIR / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert [rule.name for rule in RULES.values() if f"| `{rule.name}` ({rule.severity}) |" not in page] == []
+
+
+@pytest.mark.parametrize("index", [True, 1.0, "1"])
+def test_a_row_with_an_index_that_is_no_integer_is_damaged(tmp_path: Path, index: object) -> None:
+    rows: list[Any] = healthy_rows()
+    rows[3] = {**rows[3], "_ng_task_index": index}
+    (found,) = check(tmp_path, rows).rules["damaged_row"].first
+    assert found.line == 4
+    assert found.text.startswith("the row has `_ng_task_index` = ")

@@ -1,0 +1,161 @@
+"""The account of a stored run: what a reader says of it beside its own figures, so that none of them misleads.
+
+A run that is running or was killed has fewer rows than planned. A run that was resumed with other code holds the scores
+of several codes, and one mean over them is the score of none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.run_state import RunProgress
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_code
+from nemo_gym.rows.verdict import read_reward
+from nemo_gym.tables import write_number
+
+FIRST_CODE = "the first code"
+"""The name of the code of rows without a mark, if no manifest tells its digest."""
+
+
+@dataclass(slots=True)
+class CodeScores:
+    """The rows that one code scored."""
+
+    rows: int = 0
+    scored: int = 0
+    total: float = 0.0
+
+    @property
+    def mean(self) -> float | None:
+        """Return the mean score; None without a score."""
+        return self.total / self.scored if self.scored else None
+
+    def merge(self, other: CodeScores) -> None:
+        """Add the rows of another run."""
+        self.rows += other.rows
+        self.scored += other.scored
+        self.total += other.total
+
+    def __str__(self) -> str:
+        mean = "no score" if self.mean is None else f"mean {write_number(self.mean, 4)}"
+        return f"{self.rows:,} rows, {mean}"
+
+    def add(self, score: float | None) -> None:
+        """Add a row; None for one without a score."""
+        self.rows += 1
+        if score is not None:
+            self.scored += 1
+            self.total += score
+
+
+@dataclass(slots=True)
+class RunAccount:
+    """The rows of a stored run, counted while they are read."""
+
+    path: Path
+    progress: RunProgress
+    by_code: dict[str | None, CodeScores] = field(default_factory=dict)
+    """By the mark of the rows: None for those of the run's first code."""
+    copies: int = 0
+    """Rows that another run has too, where they are counted."""
+    is_torn: bool = False
+    """Whether the last row is incomplete and left out."""
+
+    @classmethod
+    def open(cls, files: RunFiles) -> RunAccount:
+        """Return the account of the run in `files`, before its rows are read."""
+        return cls(files.rows, RunProgress.read(files))
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows that were read."""
+        return sum(scores.rows for scores in self.by_code.values())
+
+    @property
+    def has_codes(self) -> bool:
+        """Return whether several codes scored the rows."""
+        return len(self.by_code) > 1
+
+    def add(self, row: AnyRow) -> None:
+        """Add a row of the file, with its reward."""
+        self.add_score(row, read_reward(row))
+
+    def add_score(self, row: AnyRow, score: float | None) -> None:
+        """Add a row of the file, with a score of the reader's choice."""
+        self.by_code.setdefault(read_code(row), CodeScores()).add(score)
+
+    def notes(self) -> Iterator[str]:
+        """Yield the sentences that a reader prints with its figures."""
+        if (unfinished := self.progress.describe(self.rows + self.copies)) is not None:
+            yield f"{self.path}: {unfinished}"
+        if self.is_torn:
+            yield f"{self.path}: the last row is incomplete and left out"
+        if self.has_codes:
+            means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
+            yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"
+
+    def name_codes(self, by_code: Mapping[str | None, CodeScores]) -> Iterator[tuple[str, CodeScores]]:
+        """Yield the names of codes with their rows, in the order in which the run used them."""
+        for mark in sorted(by_code, key=self._place):
+            code = self._find_code(mark)
+            digest, since = mark or self.progress.first_code or FIRST_CODE, code.get("since")
+            yield f"{digest} (since {since})" if since else str(digest), by_code[mark]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the account as JSON: rows, plan, state, and the scores of each code."""
+        return {
+            "path": os.fsencode(self.path).decode(errors="backslashreplace"),
+            "rows": self.rows,
+            "planned": self.progress.planned,
+            "state": self.progress.state.value,
+            "end": self.progress.end,
+            "codes": [
+                {
+                    "digest": mark or self.progress.first_code,
+                    "since": self._find_code(mark).get("since"),
+                    "rows": scores.rows,
+                    "scored": scores.scored,
+                    "mean": scores.mean,
+                }
+                for mark, scores in sorted(self.by_code.items(), key=lambda each: self._place(each[0]))
+            ],
+            "notes": list(self.notes()),
+        }
+
+    def _find_code(self, mark: str | None) -> Mapping[str, Any]:
+        codes = self.progress.codes
+        if mark is None:
+            return codes[0] if codes else {}
+        return next((code for code in codes if code.get("digest") == mark), {})
+
+    def _place(self, mark: str | None) -> tuple[int, str]:
+        digests = [code.get("digest") for code in self.progress.codes]
+        if mark is None:
+            return -1, ""
+        return digests.index(mark) if mark in digests else len(digests), mark
+
+
+def find_marks(accounts: Sequence[RunAccount]) -> list[str | None]:
+    """Return the mark of each run's unmarked rows in a file with the rows of all: None if one code scored them."""
+    firsts = [account.progress.first_code for account in accounts]
+    return firsts if len({*firsts} - {None}) > 1 else [None] * len(firsts)
+
+
+def describe_accounts(accounts: Sequence[RunAccount]) -> Iterator[str]:
+    """Yield the notes on runs that are read as one: those of each, and whether their codes differ."""
+    for account in accounts:
+        yield from account.notes()
+    by_code: dict[str, CodeScores] = {}
+    for account, mark in zip(accounts, find_marks(accounts), strict=True):
+        for code, scores in account.by_code.items():
+            if mark is not None:
+                by_code.setdefault(code or mark, CodeScores()).merge(scores)
+    if len(by_code) > 1:
+        parts = "; ".join(f"{code}: {scores}" for code, scores in by_code.items())
+        yield f"{len(by_code)} codes scored the rows of the runs; {parts}"

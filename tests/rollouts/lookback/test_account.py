@@ -1,0 +1,101 @@
+"""Readers say what of a run is missing, and which codes scored it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+
+from nemo_gym.rollouts.lookback.account import RunAccount, describe_accounts, find_marks
+from nemo_gym.rollouts.lookback.comparison import compare
+from nemo_gym.rollouts.lookback.health import check_health
+from nemo_gym.rollouts.lookback.report import write_report
+from nemo_gym.rollouts.lookback.reward_profile import write_profile
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.output.files import RunFiles
+from tests.rollouts.stored_runs import scored_row, store
+
+NEW = "bbbbbbbbbbbb"
+CODES = [
+    {"digest": "aaaaaaaaaaaa", "since": "2026-01-01T00:00:00+00:00", "code": {}},
+    {"digest": NEW, "since": "2026-02-02T00:00:00+00:00", "code": {}},
+]
+BY_CODE = (
+    "2 codes scored the rows; aaaaaaaaaaaa (since 2026-01-01T00:00:00+00:00): 2 rows, mean 1.0000; "
+    "bbbbbbbbbbbb (since 2026-02-02T00:00:00+00:00): 1 rows, mean 0.2500"
+)
+
+
+def store_two_codes(path: Path) -> Path:
+    """A killed run of 8 rollouts, resumed once with other code."""
+    rows = [scored_row(0), scored_row(1), scored_row(2, reward=0.25, _ng_scored_by=NEW)]
+    document = {"schema_version": 1, "identity": {}, "codes": CODES, "starts": [{"planned": 8}]}
+    path.with_name(f"{path.stem}_run.json").write_bytes(orjson.dumps(document))
+    return store(path, rows)
+
+
+def assert_all_is_said(account: RunAccount | None) -> None:
+    assert account is not None
+    unfinished, codes = account.notes()
+    assert "3 of 8 planned rollouts; the run has not ended" in unfinished
+    assert codes.endswith(BY_CODE)
+    told = account.to_json()
+    assert (told["rows"], told["planned"], told["state"], told["end"]) == (3, 8, "stopped", None)
+    assert [(code["digest"], code["rows"], code["mean"]) for code in told["codes"]] == [
+        ("aaaaaaaaaaaa", 2, 1.0),
+        (NEW, 1, 0.25),
+    ]
+
+
+def test_every_reader_says_it(tmp_path: Path) -> None:
+    rows = store_two_codes(tmp_path / "run.jsonl")
+    assert_all_is_said(write_report(rows, tmp_path / "page.html"))
+    assert_all_is_said(write_profile(StoredRun(rows), tmp_path / "profile.jsonl").account)
+    assert_all_is_said(check_health(rows).account)
+    for account in compare(rows, rows).accounts:
+        assert_all_is_said(account)
+    page = (tmp_path / "page.html").read_text()
+    assert "3 of 8 planned rollouts; the run has not ended" in page
+    assert "<h3>Scores by code</h3>" in page
+    assert f"<th>{NEW} (since" in page
+
+
+def test_a_whole_run_of_one_code_says_nothing(tmp_path: Path) -> None:
+    rows = store(tmp_path / "run.jsonl", [scored_row(0)])
+    account = write_report(rows, tmp_path / "page.html")
+    assert list(account.notes()) == []
+    assert "by code" not in (tmp_path / "page.html").read_text()
+
+
+def test_marks_without_a_manifest_are_named_by_themselves(tmp_path: Path) -> None:
+    rows = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(1, _ng_scored_by="x")])
+    (note,) = check_health(rows).account.notes()
+    assert note.endswith(
+        "2 codes scored the rows; the first code: 1 rows, mean 1.0000; x: 1 rows, mean 1.0000"
+    )
+
+
+def test_a_torn_last_row_is_said(tmp_path: Path) -> None:
+    rows = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(1)])
+    rows.write_bytes(rows.read_bytes()[:-9])
+    accounts = [write_report(rows, tmp_path / "page.html"), *compare(rows, rows).accounts]
+    assert [list(account.notes()) for account in accounts] == [
+        [f"{rows}: the last row is incomplete and left out"]
+    ] * 3
+
+
+def test_runs_of_one_code_need_no_marks(tmp_path: Path) -> None:
+    accounts = []
+    for name, commit in (("a", 1), ("b", 1), ("c", 2)):
+        document = {"schema_version": 1, "identity": {"code": {"commit": commit}}, "starts": [{}]}
+        (tmp_path / f"{name}_run.json").write_bytes(orjson.dumps(document))
+        account = RunAccount.open(RunFiles.of(tmp_path / f"{name}.jsonl"))
+        account.add(scored_row(0))
+        accounts.append(account)
+    one, same, other = accounts
+    assert find_marks([one, same]) == [None, None]
+    assert list(describe_accounts([one, same])) == []
+    assert len({*find_marks([one, other])}) == 2
+    (note,) = describe_accounts([one, same, other])
+    assert note.startswith("2 codes scored the rows of the runs; ")
+    assert ": 2 rows, mean 1.0000; " in note
