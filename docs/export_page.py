@@ -75,7 +75,7 @@ for text, `grpo.py` one for tokens.
    Options are the fields of a subclass of `Options`, named in `options_type`.
 2. `rows(group)` gets one task at a time and yields the records of its file. `group.selected` are the rollouts to export,
    and `group.members` those that the baseline is over. A `ScoredRollout` has `row`, `reward`, `outcome`, `params`, `calls` and
-   `read_segments()`. `conversation_of` (`_conversation.py`) returns its `ChatTranscript`: `prompt`, `completion` (which ends
+   `read_segments()`. `read_conversation` (`_conversation.py`) returns its `ChatTranscript`: `prompt`, `completion` (which ends
    with an assistant message, perhaps without text, perhaps not the policy's: see `sampled`), `tools` and `losses`. Other members of the row are read by the functions of
    `nemo_gym/rows/` ([rows](rows.md)).
 3. Nothing is dropped without a word. Every rollout of `group.selected` ends in one of three: `self.report.export(losses)`,

@@ -71,7 +71,7 @@ does not know a reason goes by `_ng_outcome`. The reasons are {", ".join(f"`{rea
    passes on; `Act.notes` are for an agent's own members. A mark that only results have belongs to `RESULT_MARKS` there, so
    that a task row cannot bring it along.
 3. Read it by a function in `verdict.py` or `parts.py`. A key needs a reader: name it in `read_by`. No other room spells the
-   key; `tests/test_row_keys.py` sees to it. Numbers of the gym become columns of the viewer only by a line in `entry_of`
+   key; `tests/test_row_keys.py` sees to it. Numbers of the gym become columns of the viewer only by a line in `build_entry`
    (`nemo_gym/rollouts/output/row_index.py`).
 4. A new key raises the minor version in `nemo_gym/rows/version.py`. Run `python docs/rows_page.py docs/rows.md`, add the key
    to a row of `tests/rows/test_fields.py`, which checks rows against the schema, and run

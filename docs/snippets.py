@@ -175,12 +175,12 @@ def _problem_of_keys(program: str, arguments: list[str]) -> str | None:
 
 def _problem_of_python(text: str) -> str | None:
     tree = compile(text, "snippet", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nemo_gym"):
-            module = import_module(str(node.module))
-            unknown = [name.name for name in node.names if not hasattr(module, name.name)]
+    for element in ast.walk(tree):
+        if isinstance(element, ast.ImportFrom) and (element.module or "").startswith("nemo_gym"):
+            module = import_module(str(element.module))
+            unknown = [name.name for name in element.names if not hasattr(module, name.name)]
             if unknown:
-                return f"{node.module} has no {', '.join(unknown)}"
+                return f"{element.module} has no {', '.join(unknown)}"
     return None
 
 

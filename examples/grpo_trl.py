@@ -35,7 +35,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from nemo_gym.cli import GlobalConfigDictParserConfig, RunHelper
 from nemo_gym.client import Gym
-from nemo_gym.client.trl import for_trl, gym_reward
+from nemo_gym.client.trl import build_trl_columns, gym_reward
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.testing.serving import LoopbackServers
 from nemo_gym.testing.tiny_model import make_model, make_tokenizer
@@ -223,7 +223,7 @@ def learn_by_rewards(
         rollouts = list(gym.rollouts(rows))
         rewards.append(mean(each.reward for each in rollouts if each.reward is not None))
         print(f"step {version + 1}: mean reward {rewards[-1]:.2f}", flush=True)
-        return for_trl(rollouts, len(rows), tokenizer)
+        return build_trl_columns(rollouts, len(rows), tokenizer)
 
     config = GRPOConfig(
         output_dir=str(folder / "grpo"),

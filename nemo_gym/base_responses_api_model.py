@@ -24,4 +24,4 @@ from nemo_gym.engines.record.store import (
 )
 from nemo_gym.serving import routes
 
-_orjson_dispatch_response = routes.json_response_of
+_orjson_dispatch_response = routes.build_json_response

@@ -92,7 +92,7 @@ class Failure:
         """`boundary:code`, the key that failures are counted by."""
         return f"{self.boundary}:{self.code}"
 
-    def passed_on_by(self, server: str) -> Failure:
+    def add_hop(self, server: str) -> Failure:
         return replace(self, hops=(*self.hops, server))
 
     def to_wire(self) -> dict[str, Any]:
@@ -168,10 +168,10 @@ class GymError(Exception):
         )
 
     def __str__(self) -> str:
-        return with_remedy(self.failure.message, self.failure.remedy)
+        return append_remedy(self.failure.message, self.failure.remedy)
 
 
-def with_remedy(message: str, remedy: str | None) -> str:
+def append_remedy(message: str, remedy: str | None) -> str:
     """Return a message and its remedy as sentences of one text."""
     if not remedy:
         return message
@@ -232,7 +232,7 @@ _ERROR_OF_BOUNDARY: Mapping[Boundary, type[GymError]] = {
 """The errors above, one for each boundary."""
 
 
-def error_of(failure: Failure) -> GymError:
+def build_error(failure: Failure) -> GymError:
     """Return the exception for a `failure` that was received from another server."""
     error = _ERROR_OF_BOUNDARY[failure.boundary](failure.message, code=failure.code)
     error.failure = failure

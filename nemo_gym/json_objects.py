@@ -148,7 +148,7 @@ def dump_json(value: Any, default: Callable[[Any], Any] | None = None, option: i
             raise error from None
         if not has_long_integers:
             raise
-        return orjson.dumps(_with_fragments(value), default=default, option=option)
+        return orjson.dumps(_insert_fragments(value), default=default, option=option)
 
 
 def find_long_integers(value: Any, place: str = "") -> Iterator[str]:
@@ -167,11 +167,11 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, int) and not _SMALLEST <= value <= _LARGEST
 
 
-def _with_fragments(value: Any) -> Any:
+def _insert_fragments(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _with_fragments(item) for key, item in value.items()}
+        return {key: _insert_fragments(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_with_fragments(item) for item in value]
+        return [_insert_fragments(item) for item in value]
     return orjson.Fragment(str(value)) if _is_long(value) else value
 
 

@@ -47,7 +47,7 @@ NeMoGymResponseReasoningItemForTraining = items.ReasoningItemForTraining
 RESPONSES_TO_TRAIN = items.RESPONSES_TO_TRAIN
 REQUIRED_TOKEN_METADATA_FIELDS = items.TOKEN_FIELDS
 TOKEN_METADATA_FIELDS = items.TOKEN_FIELDS_WITH_EXPERTS
-training_variant_of = items.training_variant_of
+training_variant_of = items.find_training_variant
 
 # --- Responses API: request and answer
 NeMoGymResponseInputItem: TypeAlias = items.ResponseInputItem

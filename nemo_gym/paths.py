@@ -29,7 +29,7 @@ def set_extra_roots(*roots: Path) -> None:
 
 
 @cache
-def installed_roots() -> tuple[Path, ...]:
+def find_installed_roots() -> tuple[Path, ...]:
     """Return the roots of installed packages, by the names of their entry points."""
     from importlib.metadata import entry_points  # imported here, because every server imports this module
     from importlib.util import find_spec
@@ -43,7 +43,7 @@ def search_roots(working_directory: Path = WORKING_DIR) -> Iterator[Path]:
     """Yield every root once, in order of precedence. Installed packages are looked up only if they are reached."""
     roots = dict.fromkeys((working_directory, *extra_roots(), *GYM_FOLDERS))
     yield from roots
-    yield from (root for root in installed_roots() if root not in roots)
+    yield from (root for root in find_installed_roots() if root not in roots)
 
 
 def candidates(name: str | Path, working_directory: Path = WORKING_DIR) -> Iterator[Path]:

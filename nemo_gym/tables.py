@@ -53,7 +53,7 @@ def table_lines(
     header = [Text(column.title, style="dim") for column in columns]
     widths = [max(row[place].cell_len for row in (header, *cells)) for place in range(len(columns))]
     needed = [min(given, column.shortest or given) for column, given in zip(columns, widths, strict=True)]
-    kept = _kept(columns, needed, width)
+    kept = _choose_columns(columns, needed, width)
     cut = width if columns[-1].shortest is not None else None
     if width is None or _total(kept, needed) <= width:
         return [_line(row, columns, kept, widths, cut) for row in (header, *cells)]
@@ -64,7 +64,7 @@ def table_lines(
     return lines
 
 
-def _kept(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
+def _choose_columns(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
     """Return the places of the columns that fit."""
     kept = list(range(len(columns)))
     while width is not None and _total(kept, widths) > width:
@@ -104,7 +104,7 @@ def _line(
     return line
 
 
-def wrapped(phrases: Iterable[str], width: int | None, gap: int = GAP) -> Iterator[str]:
+def wrap_phrases(phrases: Iterable[str], width: int | None, gap: int = GAP) -> Iterator[str]:
     """Yield lines of phrases that are `gap` spaces apart. No phrase is broken."""
     line = ""
     for phrase in phrases:
@@ -117,15 +117,15 @@ def wrapped(phrases: Iterable[str], width: int | None, gap: int = GAP) -> Iterat
         yield line
 
 
-def hanging(title: str, text: str, titles: int, width: int | None) -> Iterator[str]:
+def hang_text(title: str, text: str, titles: int, width: int | None) -> Iterator[str]:
     """Yield the lines of `text` beside a title that takes `titles` columns. No word is broken."""
-    lines = wrapped(text.split(" "), None if width is None else width - titles, gap=1)
+    lines = wrap_phrases(text.split(" "), None if width is None else width - titles, gap=1)
     for line in lines:
         yield f"{title:<{titles}}{line}"
         title = ""
 
 
-def folded(text: str, width: int | None) -> str:
+def fold_text(text: str, width: int | None) -> str:
     """Return `text` with lines that fit `width` columns. No word and nothing between backquotes is broken.
 
     A long line continues to the right of its indentation, arrow or number.
@@ -142,7 +142,7 @@ def _fold(line: str, width: int) -> Iterator[str]:
         return
     match = _LINE_START.match(line)
     start = match.group() if match else ""
-    for part in wrapped(_PHRASE.findall(line, len(start)), width - len(start), gap=1):
+    for part in wrap_phrases(_PHRASE.findall(line, len(start)), width - len(start), gap=1):
         yield f"{start}{part}"
         start = " " * len(start)
 

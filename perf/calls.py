@@ -158,7 +158,7 @@ async def _work_of(gym: Any) -> Work:
 @asynccontextmanager
 async def _inline_gym(wrap: Callable[[Any], Any]) -> AsyncIterator[Send]:
     async with inline(load([_SCRIPTED], env_path=None)) as gym:
-        url = Directory.of_config(gym.config).choose(EPISODE.agent, None)
+        url = Directory.from_config(gym.config).choose(EPISODE.agent, None)
         gym.transport.apps[url] = wrap(gym.transport.apps[url])
         yield lambda call: gym.transport.send(url, call)
 
@@ -175,7 +175,7 @@ async def _gym_over_sockets(engine_url: str) -> AsyncIterator[Send]:
     gym.add(SimpleAgent, EPISODE.agent, **references)
     transport = HttpTransport()
     async with gym.running(over_http=True):
-        url = Directory.of_config(gym.config).choose(EPISODE.agent, None)
+        url = Directory.from_config(gym.config).choose(EPISODE.agent, None)
         try:
             yield lambda call: transport.send(url, call)
         finally:

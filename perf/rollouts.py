@@ -138,7 +138,7 @@ async def gym_of(
     around = {"engine": [psutil.Process(engine.pid)]}
     if placement == "inline":
         async with inline(load(overrides(episode, engine), env_path=None)) as gym:
-            url = Directory.of_config(gym.config).choose(episode.agent, None)
+            url = Directory.from_config(gym.config).choose(episode.agent, None)
             call = Call("POST", "/run", body, dict(_HEADERS))
             yield (lambda: gym.transport.send(url, call)), {"gym": [psutil.Process()], **around}
         return

@@ -34,9 +34,9 @@ from nemo_gym.mock_engine.engine import Engine, GeneratedChoice
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.mock_engine.request import GenerationRequest
 from nemo_gym.mock_engine.tokenizer import MARKS
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.testing.in_process import InProcessGym
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import build_segments
 from nemo_gym.transport import Call, InMemoryTransport
 from nemo_gym.transport import Reply as HttpReply
 from perf.measure import median_of
@@ -97,7 +97,7 @@ async def measure(turns: int, form: dict[str, Any]) -> dict[str, float]:
 
 def _figures_of(row: dict[str, Any]) -> dict[str, float]:
     encoded = orjson.dumps(row)
-    segments = segments_of(calls_of(row))
+    segments = build_segments(read_calls(row))
     return {
         "row_mb": len(encoded) / 1e6,
         "row_zstd_mb": len(zstandard.compress(encoded)) / 1e6,

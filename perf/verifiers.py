@@ -97,7 +97,7 @@ def _names(gym: InlineGym, kind: str) -> list[str]:
 
 
 def _repeat_verify(gym: InlineGym, name: str, seconds: float) -> RepeatedVerify:
-    url = Directory.of_config(gym.config).choose(name, None)
+    url = Directory.from_config(gym.config).choose(name, None)
     repeated = gym.transport.apps[url] = RepeatedVerify(gym.transport.apps[url], seconds)
     return repeated
 
@@ -177,7 +177,7 @@ async def _ignored(message: Any) -> None:
 
 
 def _jobs_of_workers() -> int:
-    return sum(pool.completed for pool in workers.shared_stats())
+    return sum(pool.completed for pool in workers.list_shared_stats())
 
 
 def _cpu_s() -> float:

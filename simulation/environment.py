@@ -16,7 +16,7 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel, PrivateAttr
 
 from nemo_gym.mock_engine import ModelReply, ToolCall
-from nemo_gym.mock_engine.conversation import Message, Tool, last_user_text, since_last_user
+from nemo_gym.mock_engine.conversation import Message, Tool, drop_until_last_user, last_user_text
 from nemo_gym.protocol.resources_sessions import (
     ResourcesCloseSessionRequest,
     ResourcesCloseSessionResponse,
@@ -77,7 +77,7 @@ class AddingPolicy:
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         plan = orjson.loads(last_user_text(conversation))
-        step = sum(message.get("role") == "tool" for message in since_last_user(conversation))
+        step = sum(message.get("role") == "tool" for message in drop_until_last_user(conversation))
         if step < len(plan["amounts"]):
             arguments = orjson.dumps({"amount": plan["amounts"][step], "step": step}).decode()
             return ModelReply(tool_calls=(ToolCall("add", arguments),))

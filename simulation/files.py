@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from nemo_gym.rollouts.output.files import RunFiles, ending_of
+from nemo_gym.rollouts.output.files import RunFiles, find_ending
 from nemo_gym.rollouts.plan.compression import DAMAGE, holds_text, open_content
 from nemo_gym.rows.identity import identity_in
 from simulation.crashing_disk import CrashingDisk
@@ -43,7 +43,7 @@ class FailuresFile(NamedTuple):
 
     @classmethod
     def look(cls, path: Path) -> FailuresFile:
-        ending = ending_of(path)
+        ending = find_ending(path)
         aside = path.parent.glob(f"{path.name.removesuffix(ending or '')}.*{ending}")
         return cls(len(list(aside)), whole_lines(path))
 

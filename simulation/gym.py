@@ -143,7 +143,9 @@ class SimulatedGym:
             if generation is None
             else connect_replica(self.config, transport, name, generation)
         )
-        server = server_class(config=server_class.config_of(name, self.config), server_client=client)
+        server = server_class(
+            config=server_class.build_server_config(name, self.config), server_client=client
+        )
         if isinstance(server, SimulatedEnvironment):
             server.attach(self._monitor, Random(self._rng.getrandbits(64)))
         if generation is not None:

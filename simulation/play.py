@@ -24,7 +24,7 @@ from nemo_gym.rollouts.run.discovery import DiscoveredGym, ask_head
 from nemo_gym.rollouts.run.progress import Display, Pace
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
-from nemo_gym.rollouts.run.summary import CollectSummary, counts_of
+from nemo_gym.rollouts.run.summary import CollectSummary, read_counts
 from nemo_gym.serving.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
 from nemo_gym.transport.moving_caller import MovingCaller
 from simulation.closings import SessionsAreClosedOnce
@@ -115,7 +115,7 @@ class _CountersDisplay(Display):
 class _Play:
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         self._scenario = scenario
-        self._files = RunFiles.of(folder / f"out{scenario.ending}")
+        self._files = RunFiles.from_output(folder / f"out{scenario.ending}")
         self._dataset = folder / "tasks.jsonl"
         rng = scenario.rng("tasks")
         self._rows = [draw_task(rng, number) for number in range(scenario.tasks)]
@@ -271,7 +271,7 @@ class _Play:
             if problem is None:
                 summary = work.result()
                 how, exit_code = summary.end, summary.exit_code
-                counts = tuple(counts_of(summary.counters).items())
+                counts = tuple(read_counts(summary.counters).items())
                 mean_reward = summary.agents[0].mean_reward if summary.agents else None
             elif isinstance(problem, GymError):
                 how, error = "refused", f"{problem.failure.code}: {problem}"

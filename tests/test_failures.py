@@ -15,7 +15,7 @@ from nemo_gym.failures import (
     Failure,
     GymError,
     JudgeError,
-    error_of,
+    build_error,
 )
 
 texts = st.text(max_size=10)
@@ -36,7 +36,7 @@ failures = st.builds(
 @given(failures)
 def test_a_failure_survives_its_envelope(failure: Failure) -> None:
     assert Failure.from_wire(failure.to_wire(), status=failure.status) == failure
-    raised = error_of(failure)
+    raised = build_error(failure)
     assert raised.failure == failure
     assert raised.boundary is failure.boundary
 
@@ -45,7 +45,7 @@ def test_a_failure_survives_its_envelope(failure: Failure) -> None:
 def test_every_boundary_has_a_status_and_a_class_of_its_own(boundary: Boundary) -> None:
     failure = Failure(boundary, "code", "message")
     assert failure.http_status == STATUS_OF_BOUNDARY[boundary] >= 400
-    assert type(error_of(failure)) in GymError.__subclasses__()
+    assert type(build_error(failure)) in GymError.__subclasses__()
     assert failure.kind == f"{boundary}:code"
 
 
@@ -63,7 +63,7 @@ def test_a_body_of_another_origin_is_no_failure(body: object) -> None:
 def test_an_own_status_precedes_that_of_the_boundary_and_hops_are_in_order() -> None:
     failure = EngineError("full", code="context_overflow", status=400).failure
     assert failure.http_status == 400
-    assert failure.passed_on_by("model").passed_on_by("agent").hops == ("model", "agent")
+    assert failure.add_hop("model").add_hop("agent").hops == ("model", "agent")
 
 
 def test_the_text_of_an_error_ends_with_its_remedy() -> None:

@@ -30,7 +30,7 @@ TESTED_ELSEWHERE = {
 
 def has_functions(module: Path) -> bool:
     tree = ast.parse(module.read_text(encoding="utf-8"))
-    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree))
+    return any(isinstance(element, ast.FunctionDef | ast.AsyncFunctionDef) for element in ast.walk(tree))
 
 
 def mirrored(module: Path, package: Path = PACKAGE, tests: Path = TESTS) -> Path:

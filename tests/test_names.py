@@ -24,9 +24,9 @@ def public_classes() -> dict[str, list[str]]:
     """The places of every public class, nested ones and those of private modules included, by name."""
     places = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(f"{path.relative_to(PACKAGE.parent)}:{node.lineno}")
+        for element in ast.walk(parsed(path)):
+            if isinstance(element, ast.ClassDef) and not element.name.startswith("_"):
+                places[element.name].append(f"{path.relative_to(PACKAGE.parent)}:{element.lineno}")
     return places
 
 

@@ -67,24 +67,28 @@ def parse(path: Path) -> ast.Module:
 def texts(tree: ast.Module) -> Iterator[str]:
     """Every text in the code, docstrings aside."""
     documented = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        id(element.value)
+        for element in ast.walk(tree)
+        if isinstance(element, ast.Expr) and isinstance(element.value, ast.Constant)
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and id(node) not in documented:
-            if isinstance(node.value, str):
-                yield node.value
-            elif isinstance(node.value, bytes):
-                yield node.value.decode(errors="replace")
+    for element in ast.walk(tree):
+        if isinstance(element, ast.Constant) and id(element) not in documented:
+            if isinstance(element.value, str):
+                yield element.value
+            elif isinstance(element.value, bytes):
+                yield element.value.decode(errors="replace")
 
 
 def names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == keys.__name__:
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "keys":
-            yield node.attr
+    for element in ast.walk(tree):
+        if isinstance(element, ast.ImportFrom) and element.module == keys.__name__:
+            yield from (alias.name for alias in element.names)
+        elif (
+            isinstance(element, ast.Attribute)
+            and isinstance(element.value, ast.Name)
+            and element.value.id == "keys"
+        ):
+            yield element.attr
 
 
 def find_keys(path: Path) -> set[str]:

@@ -28,11 +28,11 @@ def too_long(path: Path) -> Iterator[str]:
     lines = len(text.splitlines())
     if lines > MOST_LINES_OF_A_FILE:
         yield f"{path}: {lines} lines"
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.lineno + 1
+    for element in ast.walk(ast.parse(text)):
+        if isinstance(element, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (element.end_lineno or element.lineno) - element.lineno + 1
             if length > MOST_LINES_OF_A_FUNCTION:
-                yield f"{path}:{node.lineno}: {node.name}, {length} lines"
+                yield f"{path}:{element.lineno}: {element.name}, {length} lines"
 
 
 def test_no_source_file_and_no_function_is_too_long() -> None:

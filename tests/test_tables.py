@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from nemo_gym.tables import Column, folded, hanging, sparkline, table_lines, wrapped, write_number
+from nemo_gym.tables import Column, fold_text, hang_text, sparkline, table_lines, wrap_phrases, write_number
 
 COLUMNS = (
     Column("name"),
@@ -69,9 +69,9 @@ def test_wide_characters_take_two_columns() -> None:
 
 
 def test_phrases_are_never_broken() -> None:
-    assert list(wrapped(["10 of 20", "3.0/s", "2 in flight"], 16)) == ["10 of 20  3.0/s", "2 in flight"]
-    assert list(wrapped(["10 of 20", "3.0/s"], None)) == ["10 of 20  3.0/s"]
-    assert list(wrapped([], 80)) == []
+    assert list(wrap_phrases(["10 of 20", "3.0/s", "2 in flight"], 16)) == ["10 of 20  3.0/s", "2 in flight"]
+    assert list(wrap_phrases(["10 of 20", "3.0/s"], None)) == ["10 of 20  3.0/s"]
+    assert list(wrap_phrases([], 80)) == []
 
 
 def test_a_sparkline_has_a_bar_for_each_value() -> None:
@@ -81,16 +81,16 @@ def test_a_sparkline_has_a_bar_for_each_value() -> None:
 
 
 def test_a_text_beside_a_title_is_wrapped_at_words() -> None:
-    assert list(hanging("python", "3.11 in a long-folder", 8, 20)) == [
+    assert list(hang_text("python", "3.11 in a long-folder", 8, 20)) == [
         "python  3.11 in a",
         "        long-folder",
     ]
-    assert list(hanging("python", "3.11 in a long-folder", 8, None)) == ["python  3.11 in a long-folder"]
+    assert list(hang_text("python", "3.11 in a long-folder", 8, None)) == ["python  3.11 in a long-folder"]
 
 
 def test_long_lines_continue_to_the_right_of_their_arrow_or_number() -> None:
     text = "gym: 1 problem\n1. out.jsonl exists and is long\n   -> Write to `other file.jsonl` or so"
-    assert folded(text, 20).splitlines() == [
+    assert fold_text(text, 20).splitlines() == [
         "gym: 1 problem",
         "1. out.jsonl exists",
         "   and is long",
@@ -98,12 +98,12 @@ def test_long_lines_continue_to_the_right_of_their_arrow_or_number() -> None:
         "      `other file.jsonl`",
         "      or so",
     ]
-    assert folded(text, None) == text
+    assert fold_text(text, None) == text
 
 
 @given(st.text(alphabet="ab `->1. ", max_size=60), st.integers(1, 30))
 def test_folding_loses_no_word(line: str, width: int) -> None:
-    assert folded(line, width).split() == line.split()
+    assert fold_text(line, width).split() == line.split()
 
 
 @pytest.mark.parametrize(

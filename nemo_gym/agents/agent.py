@@ -93,7 +93,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         wanted = inspect.signature(self.responses).parameters
         result = await self.responses(**{name: given[name] for name in wanted if name in given})
         answer = orjson.loads(dump_body(result))
-        return Act(answer, EndReason.of_response(answer))
+        return Act(answer, EndReason.from_response(answer))
 
     @property
     def resources_server_name(self) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 import orjson
 
 from nemo_gym.agents.tools import FailedToolCall, ToolClient
-from nemo_gym.episodes.driver import Act, failure_of
-from nemo_gym.failures import AgentError, error_of
+from nemo_gym.episodes.driver import Act, read_failure
+from nemo_gym.failures import AgentError, build_error
 from nemo_gym.responses.schemas import add_counts
 from nemo_gym.rows.compose import mark_failed_output, note_failed_call
 from nemo_gym.rows.verdict import EndReason
-from nemo_gym.tokens.records import without_tokens as without_tokens
+from nemo_gym.tokens.records import drop_tokens as drop_tokens
 from nemo_gym.transport.server_client import ServerClient
 
 
@@ -45,7 +45,7 @@ class Trajectory:
         self.last_answer = answer
         self._usage = add_usage(self._usage, answer.get("usage"))
         for item in answer["output"]:
-            self._add(item, without_tokens(item))
+            self._add(item, drop_tokens(item))
 
     def add_tool_output(self, call_id: str, output: str) -> None:
         item = {"type": "function_call_output", "call_id": call_id, "output": output}
@@ -92,10 +92,10 @@ class Policy:
         body = self.trajectory.request_body()
         reply = await self._client.post(self._model, "/v1/responses", data=body)
         if not reply.ok:
-            failure = failure_of(reply, self._model, "answer")
+            failure = read_failure(reply, self._model, "answer")
             if failure.code == "context_overflow" and self.trajectory.steps:
                 return None
-            raise error_of(failure)
+            raise build_error(failure)
         answer = read_answer(reply.body, self._model)
         self.trajectory.add_answer(answer)
         return answer
@@ -110,7 +110,7 @@ class Policy:
             if answer is None:
                 return EndReason.CONTEXT_OVERFLOW
             if answer.get("incomplete_details"):
-                return EndReason.of_response(answer)
+                return EndReason.from_response(answer)
             calls = calls_in(answer)
             if not calls:
                 return EndReason.FINAL_ANSWER

@@ -33,21 +33,21 @@ def classify_answer(
     answered = object_in(body)
     failure = Failure.from_wire(answered, status=status)
     if failure is not None:
-        return FailedCall(tool, _kind_of_failure(failure), failure.message, failure.place)
+        return FailedCall(tool, _classify_failure(failure), failure.message, failure.place)
     detail = member(answered, "detail")
     quoted = body.decode(errors="replace") if isinstance(body, bytes) else body
     cause = f"HTTP {status}: {detail if isinstance(detail, str) else quoted[:_QUOTED_CHARS]}"
-    kind = ToolErrorKind.MISMATCH if _lists_problems(detail) else _kind_of_status(status)
+    kind = ToolErrorKind.MISMATCH if _lists_problems(detail) else _classify_status(status)
     return FailedCall(tool, kind, cause, (headers or {}).get(PLACE_HEADER))
 
 
-def _kind_of_failure(failure: Failure) -> ToolErrorKind:
+def _classify_failure(failure: Failure) -> ToolErrorKind:
     if failure.code in _CODES:
         return _CODES[failure.code]
-    return ToolErrorKind.UNAVAILABLE if failure.retryable else _kind_of_status(failure.http_status)
+    return ToolErrorKind.UNAVAILABLE if failure.retryable else _classify_status(failure.http_status)
 
 
-def _kind_of_status(status: int) -> ToolErrorKind:
+def _classify_status(status: int) -> ToolErrorKind:
     if status in _UNAVAILABLE:
         return ToolErrorKind.UNAVAILABLE
     return ToolErrorKind.RAISED if status >= _SERVERS_FAULT else ToolErrorKind.REJECTED

@@ -13,11 +13,11 @@ from urllib.parse import quote
 import orjson
 
 from nemo_gym.agents.tool_answers import classify_answer
-from nemo_gym.failures import InputError, error_of
+from nemo_gym.failures import InputError, build_error
 from nemo_gym.json_objects import parse_json
 from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
-from nemo_gym.transport import failure_of_reply
-from nemo_gym.transport.control import CONTROL_ROUTES, routed_path
+from nemo_gym.transport import read_reply_failure
+from nemo_gym.transport.control import CONTROL_ROUTES, normalize_path
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 from nemo_gym.verify.json_schema import schema_problems
 
@@ -49,7 +49,7 @@ class DeclaredTools:
             if tool.get("type", "function") != "function":
                 continue
             name = str(tool.get("name"))
-            if routed_path(name)[1:] in RESERVED_NAMES:
+            if normalize_path(name)[1:] in RESERVED_NAMES:
                 raise InputError(
                     f"the task declares a tool named `{name}`, which is a reserved route of the gym",
                     code="reserved_tool_name",
@@ -113,13 +113,13 @@ class ToolClient:
         path = "/" + quote(name, safe="")
         reply = await self._client.post(self._server, path, data=arguments or "{}")
         if not reply.ok:
-            raise self._failed_call(name, reply)
+            raise self._build_failed_call(name, reply)
         return reply.body.decode(errors="replace")
 
-    def _failed_call(self, name: str, reply: ServerReply) -> FailedToolCall:
-        failure = failure_of_reply(reply)
+    def _build_failed_call(self, name: str, reply: ServerReply) -> FailedToolCall:
+        failure = read_reply_failure(reply)
         if failure is not None and failure.code in _SESSION_FAILURES:
-            raise error_of(failure.passed_on_by(self._server))
+            raise build_error(failure.add_hop(self._server))
         failed = classify_answer(name, reply.status, reply.body, reply.headers)
         output = reply.body.decode(errors="replace") if failure is None else tool_error(failure.message)
         return FailedToolCall(failed, output)

@@ -77,19 +77,23 @@ def _sources(folder: Path) -> Iterator[ast.Module]:
 
 
 def _patterns_in(tree: ast.Module) -> Iterator[VerificationPattern]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom | ast.Import):
-            yield from _of_modules(node)
-        elif isinstance(node, ast.Name) and node.id in _NAMES:
-            yield _NAMES[node.id]
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _reads_the_session(node):
+    for element in ast.walk(tree):
+        if isinstance(element, ast.ImportFrom | ast.Import):
+            yield from _match_modules(element)
+        elif isinstance(element, ast.Name) and element.id in _NAMES:
+            yield _NAMES[element.id]
+        elif isinstance(element, ast.FunctionDef | ast.AsyncFunctionDef) and _reads_the_session(element):
             yield VerificationPattern.STATE
-        elif isinstance(node, ast.Call) and _routes_steps(node):
+        elif isinstance(element, ast.Call) and _routes_steps(element):
             yield VerificationPattern.STEPS
 
 
-def _of_modules(node: ast.ImportFrom | ast.Import) -> Iterable[VerificationPattern]:
-    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+def _match_modules(element: ast.ImportFrom | ast.Import) -> Iterable[VerificationPattern]:
+    names = (
+        [element.module or ""]
+        if isinstance(element, ast.ImportFrom)
+        else [alias.name for alias in element.names]
+    )
     return [_MODULES[name] for name in names if name in _MODULES]
 
 

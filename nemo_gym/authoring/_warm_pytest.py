@@ -29,7 +29,7 @@ def run_forked(
         forked = _fork_server().fork(
             "pytest", pytest, (arguments, folder, search_path), descriptors=descriptors
         )
-        return asyncio.run(forked.ended())
+        return asyncio.run(forked.wait_for_end())
 
 
 @cache

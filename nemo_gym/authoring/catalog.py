@@ -59,16 +59,16 @@ def read_entry(implementation: Implementation) -> CatalogEntry:
     """Return the entry of one implementation. The first configuration file that sets a value wins."""
     blocks = list(_own_blocks(implementation))
 
-    def stated(key: str) -> Any:
+    def find_stated(key: str) -> Any:
         return next((block[key] for block in blocks if block.get(key) is not None), None)
 
     is_environment = implementation.kind == _ENVIRONMENTS
     return CatalogEntry(
         implementation,
-        domain=stated("domain"),
+        domain=find_stated("domain"),
         verification=tuple(verification_patterns(implementation.folder)) if is_environment else (),
-        description=str(stated("description") or _docstring(implementation)),
-        is_verified=stated("verified") is True,
+        description=str(find_stated("description") or _docstring(implementation)),
+        is_verified=find_stated("verified") is True,
         example_tasks=_count_rows(implementation.folder / "data" / "example.jsonl"),
     )
 
@@ -92,8 +92,8 @@ def _docstring(implementation: Implementation) -> str:
     text = ast.get_docstring(tree) or next(
         (
             found
-            for node in reversed(tree.body)
-            if isinstance(node, ast.ClassDef) and (found := ast.get_docstring(node))
+            for element in reversed(tree.body)
+            if isinstance(element, ast.ClassDef) and (found := ast.get_docstring(element))
         ),
         "",
     )

@@ -32,26 +32,26 @@ def scaffold(entrypoint: str, working_folder: Path) -> list[Path]:
             remedy="Choose another name, or move that folder away.",
             param="entrypoint",
         )
-    files = {folder / path: text for path, text in _files_of(name).items()}
+    files = {folder / path: text for path, text in _render_files(name).items()}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return list(files)
 
 
-def class_name_of(name: str) -> str:
+def build_class_name(name: str) -> str:
     """`guess_number` → `GuessNumber`."""
     return "".join(part.capitalize() for part in name.split("_"))
 
 
-def _files_of(name: str) -> Mapping[str, str]:
-    words = {"NAME": name, "CLASS": class_name_of(name)}
+def _render_files(name: str) -> Mapping[str, str]:
+    words = {"NAME": name, "CLASS": build_class_name(name)}
 
-    def filled(text: str) -> str:
+    def fill(text: str) -> str:
         return re.sub("NAME|CLASS", lambda found: words[found[0]], text)
 
     return {
-        filled(str(path.relative_to(_TEMPLATE).with_suffix(""))): filled(path.read_text(encoding="utf-8"))
+        fill(str(path.relative_to(_TEMPLATE).with_suffix(""))): fill(path.read_text(encoding="utf-8"))
         for path in sorted(_TEMPLATE.rglob("*.txt"))
     }
 
@@ -67,7 +67,7 @@ def _name_in(entrypoint: str) -> str:
             remedy=f"Write {KIND}/{name or '<name>'}.",
             param="entrypoint",
         )
-    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or not class_name_of(name):
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or not build_class_name(name):
         raise ConfigError(
             f"{name!r} cannot be the name of an environment",
             code="bad_name",

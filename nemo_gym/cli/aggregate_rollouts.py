@@ -58,7 +58,7 @@ def aggregate(keys: AggregateKeys) -> int:
     from nemo_gym.rollouts.lookback.merging import merge_shards
 
     output = Path(keys.output_jsonl_fpath)
-    shards = [path for name in several(keys.input_jsonl_fpath) for path in _matching(name, output)]
+    shards = [path for name in several(keys.input_jsonl_fpath) for path in _find_matches(name, output)]
     merged = merge_shards(
         shards,
         output,
@@ -68,26 +68,26 @@ def aggregate(keys: AggregateKeys) -> int:
         counts_missing_as_zero=keys.count_missing_rollouts_as_zero,
     )
     if keys.as_json:
-        print(json.dumps(_as_json(merged, shards), indent=2))
+        print(json.dumps(_dump_merged(merged, shards), indent=2))
     else:
         _print(merged, shards)
     return ExitCode.COMPLETE
 
 
-def _matching(name: str, output: Path) -> list[Path]:
+def _find_matches(name: str, output: Path) -> list[Path]:
     """Return the file of a name, or the scored rows among the files that match a pattern.
 
     Raises `ConfigError` if nothing matches.
     """
     if not glob.has_magic(name):
         return [Path(name)]
-    from nemo_gym.rollouts.output.files import ending_of
+    from nemo_gym.rollouts.output.files import find_ending
 
     base = Path(Path(name).anchor)
     found = sorted(
         path
         for path in base.glob(str(Path(name).relative_to(base)))
-        if ending_of(path) is not None
+        if find_ending(path) is not None
         and not _COMPANION.search(path.name)
         and path.absolute() != output.absolute()
     )
@@ -98,7 +98,7 @@ def _matching(name: str, output: Path) -> list[Path]:
     return found
 
 
-def _as_json(merged: Merged, shards: Sequence[Path]) -> dict[str, object]:
+def _dump_merged(merged: Merged, shards: Sequence[Path]) -> dict[str, object]:
     return {
         "shards": [str(path) for path in shards],
         "rows": merged.rows,

@@ -38,7 +38,7 @@ class OutputKeys(Keys):
     overwrite: bool = Field(False, description="Move the files of an earlier run aside and start a new run.")
     as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
 
-    def existing(self) -> Existing:
+    def decide_existing(self) -> Existing:
         """Return the treatment of an earlier run in the output. Raises `ConfigError` if both flags are set."""
         from nemo_gym.rollouts.output.journal import Existing
 
@@ -67,10 +67,10 @@ class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
         "commands, and merge the outputs with ng_aggregate_rollouts.",
     )
 
-    def existing(self) -> Existing:
+    def decide_existing(self) -> Existing:
         from nemo_gym.rollouts.output.journal import Existing
 
-        existing = super().existing()
+        existing = super().decide_existing()
         for key in ("add_tasks", "mark_new_code", "mark_new_engine"):
             if getattr(self, key) and existing is not Existing.RESUME:
                 raise ConfigError(
@@ -181,7 +181,7 @@ def collect_rollouts(keys: CollectKeys) -> int:
     from nemo_gym.rollouts.run.discovery import find_gym_with
     from nemo_gym.rollouts.run.input_check import check_input
 
-    settings = settings_of(keys, keys.dataset_files(keys.repeats_of_all or 1))
+    settings = build_settings(keys, keys.dataset_files(keys.repeats_of_all or 1))
     try:
         gym = run_in_loop(keys.find_gym())
     except ConfigError as error:
@@ -200,7 +200,7 @@ def _refuse_old_code(gym: DiscoveredGym, settings: CollectSettings, checked: Che
     from nemo_gym.launch.server_code import find_declared_datasets
     from nemo_gym.names import CODE_KEY
     from nemo_gym.paths import find_file
-    from nemo_gym.rollouts.run.required_servers import required_servers
+    from nemo_gym.rollouts.run.required_servers import find_required_servers
     from nemo_gym.transport.directory import server_block
 
     told = gym.config.get(CODE_KEY)
@@ -210,7 +210,7 @@ def _refuse_old_code(gym: DiscoveredGym, settings: CollectSettings, checked: Che
     declared = {path for block in blocks if block for path in find_declared_datasets(block, Path.cwd())}
     inputs = {path.resolve() for file in settings.datasets if (path := find_file(file.path)) is not None}
     edits = find_edits(
-        told, required_servers(checked.inspection.agents, gym.config).keys(), declared | inputs
+        told, find_required_servers(checked.inspection.agents, gym.config).keys(), declared | inputs
     )
     refuse_edits(edits, "the gym")
 
@@ -270,14 +270,14 @@ def _print(summary: CollectSummary, *, as_json: bool) -> None:
     print_summary(summary, sys.stdout)
 
 
-def settings_of(keys: CollectionKeys, datasets: Sequence[DatasetFile]) -> CollectSettings:
+def build_settings(keys: CollectionKeys, datasets: Sequence[DatasetFile]) -> CollectSettings:
     """Return the settings for the keys of a command."""
     from nemo_gym.rollouts.run.settings import CollectSettings
 
     return CollectSettings(
         datasets=tuple(datasets),
         output=Path(keys.output_jsonl_fpath),
-        existing=keys.existing(),
+        existing=keys.decide_existing(),
         limits=replace(keys.limits, most_in_parallel=keys.max_resident_rollout_tasks),
         repeats_by_agent=keys.num_repeats if isinstance(keys.num_repeats, dict) else {},
         **keys.model_dump(include=set(CollectOptions.model_fields)),

@@ -44,10 +44,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel, Field
 
-from nemo_gym.config.problems import ConfigErrors, problems_of
+from nemo_gym.config.problems import ConfigErrors, list_problems
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.serving.garbage import collected_rarely
-from nemo_gym.tables import folded, terminal_width
+from nemo_gym.tables import fold_text, terminal_width
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -127,7 +127,7 @@ class Command(Generic[KeysT]):
     def run(self, argv: Sequence[str] | None, handler: Callable[[KeysT], int]) -> int:
         """Call `handler` with the keys in `argv` (default: of the process), and return the exit code."""
         arguments = list(sys.argv[1:] if argv is None else argv)
-        return self._guarded(arguments, lambda: handler(self.parse(arguments)))
+        return self._run_guarded(arguments, lambda: handler(self.parse(arguments)))
 
     def entry_point(self, handler: Callable[[KeysT], int]) -> Callable[..., None]:
         """Return the function that a console script calls; its optional argument replaces the process's arguments."""
@@ -160,7 +160,7 @@ class Command(Generic[KeysT]):
 
         return render_help(self)
 
-    def _guarded(self, arguments: Sequence[str], work: Callable[[], int]) -> int:
+    def _run_guarded(self, arguments: Sequence[str], work: Callable[[], int]) -> int:
         """Run `work`, report its errors, and return the exit code."""
         try:
             if "-h" in arguments or asks_for(arguments, "help") or asks_for(arguments, "h"):
@@ -171,9 +171,9 @@ class Command(Generic[KeysT]):
             sys.stdout.flush()
             return code
         except GymError as error:
-            from nemo_gym.config.pydantic_problems import keys_of
+            from nemo_gym.config.pydantic_problems import list_keys
 
-            as_json = "json" in keys_of(self.keys) and asks_for(arguments, "json")
+            as_json = "json" in list_keys(self.keys) and asks_for(arguments, "json")
             return report(error, self.shown_name, as_json=as_json)
         except BrokenPipeError:
             if not _is_output_unread():
@@ -214,7 +214,7 @@ class ConfigCommand(Command[KeysT]):
                 self._complain(f"warning: {warning}")
             return handler(keys, config)
 
-        return self._guarded(arguments, work)
+        return self._run_guarded(arguments, work)
 
     def entry_point(  # type: ignore[override]  # as `run`
         self, handler: Callable[[KeysT, GlobalConfig], int]
@@ -251,7 +251,7 @@ def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
 
         problems = [
             {"where": str(p.where or ""), "message": p.message, "remedy": p.remedy}
-            for p in problems_of(error)
+            for p in list_problems(error)
         ]
         print(json.dumps({"ok": False, "kind": failure.kind, "problems": problems}, indent=2))
     elif isinstance(error, ConfigErrors):
@@ -265,13 +265,13 @@ def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
 
 def tell(text: str) -> None:
     """Print `text` on standard error, in lines that fit its terminal."""
-    print(folded(text, terminal_width(sys.stderr)), file=sys.stderr)
+    print(fold_text(text, terminal_width(sys.stderr)), file=sys.stderr)
 
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print notes on the figures before them, in lines that fit the terminal."""
     for note in notes:
-        print(folded(f"note: {note}", terminal_width()))
+        print(fold_text(f"note: {note}", terminal_width()))
 
 
 def _is_output_unread() -> bool:

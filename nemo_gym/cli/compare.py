@@ -75,14 +75,14 @@ def _headline(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, st
     same = len(found.pairs) - len(found.changed)
     yield "tasks", f"{len(found.pairs):,} paired: {losses:,} worse, {gains:,} better, {same:,} equal"
     if found.unscored:
-        yield "no score", f"{len(found.unscored):,} tasks in one of the runs: {_listed(found.unscored)}"
+        yield "no score", f"{len(found.unscored):,} tasks in one of the runs: {_list_indices(found.unscored)}"
     for name, tasks in (("only before", found.only_before), ("only after", found.only_after)):
         if tasks:
-            yield name, f"{len(tasks):,} tasks: {_listed(tasks)}"
+            yield name, f"{len(tasks):,} tasks: {_list_indices(tasks)}"
     yield from (("note", note) for account in found.accounts for note in account.notes())
 
 
-def _listed(tasks: tuple[TaskPair, ...] | tuple[TaskAttempts, ...]) -> str:
+def _list_indices(tasks: tuple[TaskPair, ...] | tuple[TaskAttempts, ...]) -> str:
     indices = [str(_index(task)) for task in tasks[:_MOST_LISTED]]
     return ", ".join(indices) + (", …" if len(tasks) > _MOST_LISTED else "")
 
@@ -101,10 +101,10 @@ def _changes(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str
 
 
 def _print(found: RunComparison, keys: CompareKeys) -> None:
-    from nemo_gym.tables import Column, folded, table_lines, terminal_width
+    from nemo_gym.tables import Column, fold_text, table_lines, terminal_width
 
     for name, text in _headline(found, keys):
-        print(folded(f"{name:<12}{text}", terminal_width()))
+        print(fold_text(f"{name:<12}{text}", terminal_width()))
     if not found.changed or not keys.changes:
         return
     numbers = [Column(name, is_number=True) for name in _COLUMNS]

@@ -19,7 +19,7 @@ from urllib.request import url2pathname
 from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, Keys
-from nemo_gym.tables import hanging, terminal_width
+from nemo_gym.tables import hang_text, terminal_width
 
 EXTRAS: Mapping[str, tuple[str, str]] = {
     "math": ("math-verify", "symbolic equality of answers (math_with_judge)"),
@@ -94,9 +94,9 @@ def examine(keys: DoctorKeys) -> int:
 
 
 def _lines(finding: MachineFact) -> Iterator[str]:
-    yield from hanging(finding.subject, finding.fact, _WIDTH, terminal_width())
+    yield from hang_text(finding.subject, finding.fact, _WIDTH, terminal_width())
     if finding.remedy:
-        yield from hanging("", f"-> {finding.remedy}", _WIDTH, terminal_width())
+        yield from hang_text("", f"-> {finding.remedy}", _WIDTH, terminal_width())
 
 
 def _machine() -> Iterator[MachineFact]:
@@ -127,7 +127,7 @@ def _isolation() -> MachineFact:
     from nemo_gym.isolation.python_installation import PythonInstallation
 
     try:
-        described = asyncio.run(ConfinedRunner.for_python(PythonInstallation.of_the_gym()).describe())
+        described = asyncio.run(ConfinedRunner.from_python(PythonInstallation.from_gym()).describe())
     except ConfigError as error:
         return MachineFact("sandbox", error.failure.message, error.failure.remedy)
     remedy = None if can_limit_memory() else DELEGATION
@@ -167,7 +167,7 @@ def _source() -> str:
 def _gyms() -> Iterator[MachineFact]:
     from nemo_gym.launch.records import Registry
 
-    for gym in Registry().running():
+    for gym in Registry().list_running():
         yield MachineFact("running", f"a gym of pid {gym.run.pid} in {gym.directory} (ng_status)")
 
 

@@ -33,7 +33,7 @@ COMMAND = ConfigCommand(
 
 def dump_config(keys: DumpConfigKeys, config: GlobalConfig) -> int:
     if keys.as_json:
-        shown = explanations(config) if keys.explain else config.hidden()
+        shown = explanations(config) if keys.explain else config.hide_secrets()
         print(json.dumps(shown, indent=2))
     else:
         print("\n".join(yaml_lines(config, keys.explain)))
@@ -58,10 +58,10 @@ def explanations(config: GlobalConfig) -> dict[str, Any]:
 def yaml_lines(config: GlobalConfig, explain: bool) -> Iterator[str]:
     """Yield the configuration as YAML with secrets hidden, optionally with a comment on every value."""
     comments = {each.path: f"  # {each}" for each in config.provenance.explanations()} if explain else {}
-    return _lines_of(config.hidden(), "", "", comments)
+    return _write_lines(config.hide_secrets(), "", "", comments)
 
 
-def _lines_of(value: Any, path: str, indent: str, comments: Mapping[str, str]) -> Iterator[str]:
+def _write_lines(value: Any, path: str, indent: str, comments: Mapping[str, str]) -> Iterator[str]:
     is_list = isinstance(value, list)
     children = [(f"[{index}]", item) for index, item in enumerate(value)] if is_list else list(value.items())
     for key, below in children:
@@ -69,7 +69,7 @@ def _lines_of(value: Any, path: str, indent: str, comments: Mapping[str, str]) -
         label = "-" if is_list else f"{_scalar(key)}:"
         if isinstance(below, dict | list) and below:
             yield f"{indent}{label}"
-            yield from _lines_of(below, place, f"{indent}  ", comments)
+            yield from _write_lines(below, place, f"{indent}  ", comments)
         else:
             yield f"{indent}{label} {_scalar(below)}{comments.get(place, '').replace(chr(10), ' ')}"
 

@@ -62,14 +62,14 @@ def collect_end_to_end(
     keys: Any, config: GlobalConfig, *, began: float, fork_server: ForkServer | None
 ) -> int:
     """Return the exit code of the collection. Raises `ConfigError` before servers start, `LaunchError` afterwards."""
-    from nemo_gym.cli.collect_rollouts import run_collection, run_in_loop, settings_of
+    from nemo_gym.cli.collect_rollouts import build_settings, run_collection, run_in_loop
     from nemo_gym.cli.command import ExitCode
     from nemo_gym.launch.reporting import Reporter
     from nemo_gym.launch.serving import prepare, require_servers, running, stop_signals, wait_ready_or
     from nemo_gym.rollouts.run.input_check import check_input
 
     require_servers(config)
-    settings = settings_of(keys, chosen_datasets(keys, config))
+    settings = build_settings(keys, choose_datasets(keys, config))
     checked = check_input(settings, config.data)
     reporter = Reporter(lambda: sys.stderr)
     if config.data.get("dry_run"):
@@ -78,10 +78,10 @@ def collect_end_to_end(
 
     async def start_and_collect() -> int:
         from nemo_gym.rollouts.run.engine_check import check_engines
-        from nemo_gym.rollouts.run.required_servers import required_servers
+        from nemo_gym.rollouts.run.required_servers import find_required_servers
 
         if keys.placement in ("process", "inline"):  # the engines of nodes may be out of this machine's reach
-            await check_engines(required_servers(checked.inspection.agents, config.data))
+            await check_engines(find_required_servers(checked.inspection.agents, config.data))
         async with running(
             config, reporter, began=began, fork_server=fork_server, placement=keys.placement
         ) as gym:
@@ -115,13 +115,13 @@ async def _collect_while_up(
     raise gym.failure.result()
 
 
-def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
+def choose_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
     """Return the files of the command line, or the declared datasets of the requested type."""
-    from nemo_gym.datasets.declared import declared_files
+    from nemo_gym.datasets.declared import list_declared_files
 
     if keys.input_jsonl_fpath is None:
         prompt = Path(keys.prompt_config) if keys.prompt_config else None
-        return declared_files(config, keys.split, keys.agent_name, keys.repeats_of_all, prompt)
+        return list_declared_files(config, keys.split, keys.agent_name, keys.repeats_of_all, prompt)
     files: list[DatasetFile] = keys.dataset_files(keys.repeats_of_all or 1)
     return files
 

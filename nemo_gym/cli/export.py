@@ -29,10 +29,10 @@ COMMAND = Command(
 
 def export(keys: ExportKeys) -> int:
     from nemo_gym.export.exporting import export as write
-    from nemo_gym.tables import folded, terminal_width
+    from nemo_gym.tables import fold_text, terminal_width
 
     report = write(keys)
-    lines = folded("\n".join(report.lines()), terminal_width())
+    lines = fold_text("\n".join(report.lines()), terminal_width())
     print(json.dumps(report.to_json(), indent=2) if keys.as_json else lines)
     return ExitCode.COMPLETE if report.exported else ExitCode.PARTIAL
 

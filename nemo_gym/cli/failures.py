@@ -34,7 +34,7 @@ def show_failures(keys: FailuresKeys) -> int:
     rows = Path(keys.input_jsonl_fpath)
     run = StoredRun(rows)
     account, failures, tally = run.open_account(), FailureGroups(), ToolTally()
-    failed = {identity: run.failures.row(identity) for identity in run.failed()}
+    failed = {identity: run.failures.row(identity) for identity in run.list_failed()}
     absent = len(failed)
     for identity in run.scored:
         row = run.scored.row(identity)
@@ -46,7 +46,7 @@ def show_failures(keys: FailuresKeys) -> int:
     for identity in sorted(failed):
         failures.note_row(identity, failed[identity])
     run.close()
-    groups = failures.ranked()
+    groups = failures.rank_groups()
     if keys.as_json:
         print(json.dumps([group.to_json() for group in groups], indent=2))
         for note in account.notes():
@@ -58,7 +58,7 @@ def show_failures(keys: FailuresKeys) -> int:
         print("\n".join(failure_lines(groups, viewed.logs(), shown=None)))
     if absent:
         print(f"All attempts are in {run.files.failures}.")
-    for calls in tally.ranked():
+    for calls in tally.rank_failed():
         print(
             f"{calls.failed:,} tool calls of `{calls.call.tool}` failed in rows with a reward: {calls.call}"
         )

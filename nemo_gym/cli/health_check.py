@@ -39,12 +39,12 @@ def check_run(keys: HealthKeys) -> int:
 
     report = check_health(Path(keys.input_jsonl_fpath), skip=several(keys.skip))
     if keys.as_json:
-        print(json.dumps(_as_json(report), indent=2))
+        print(json.dumps(_dump_report(report), indent=2))
     else:
-        from nemo_gym.tables import folded, terminal_width
+        from nemo_gym.tables import fold_text, terminal_width
 
         width = None if keys.markdown else terminal_width()
-        print(folded("\n".join((_markdown if keys.markdown else _plain)(report, keys)), width))
+        print(fold_text("\n".join((_markdown if keys.markdown else _plain)(report, keys)), width))
     is_ill = report.found if keys.strict else report.has_faults
     return ExitCode.FATAL if is_ill else ExitCode.COMPLETE
 
@@ -84,7 +84,7 @@ def _conclusion(report: HealthReport) -> str:
     return f"{report.rows:,} rows, {len(report.rules)} rules: {'; '.join(found) or 'nothing found'}"
 
 
-def _as_json(report: HealthReport) -> dict[str, Any]:
+def _dump_report(report: HealthReport) -> dict[str, Any]:
     return {
         "rows": report.rows,
         "healthy": not report.found,

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from nemo_gym.cli import verbs
 from nemo_gym.cli.command import Command, ExitCode, NoKeys
-from nemo_gym.tables import hanging, terminal_width
+from nemo_gym.tables import hang_text, terminal_width
 
 COMMAND = Command(
     name="ng_help",
@@ -20,7 +20,7 @@ def list_commands(keys: NoKeys) -> int:
     commands = [import_module(f"nemo_gym.cli.{verb}").COMMAND for verb in verbs()]
     titles = 2 + max(len(command.name) for command in commands)
     for command in commands:
-        print("\n".join(hanging(command.name, command.summary, titles, terminal_width())))
+        print("\n".join(hang_text(command.name, command.summary, titles, terminal_width())))
     print("\n<command> --help shows the keys of a command. `ng <verb>` is another form of `ng_<verb>`.")
     return ExitCode.COMPLETE
 

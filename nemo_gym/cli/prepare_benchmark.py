@@ -27,13 +27,13 @@ COMMAND = Command(
 def prepare_benchmarks(keys: PrepareBenchmarkKeys) -> int:
     from nemo_gym.config.loading import outline
     from nemo_gym.config.problems import Problems
-    from nemo_gym.config.spelling import spelled
-    from nemo_gym.datasets.benchmarks import prepared_datasets, report_missing_packages, run_script
+    from nemo_gym.config.spelling import spell
+    from nemo_gym.datasets.benchmarks import find_prepared_datasets, report_missing_packages, run_script
     from nemo_gym.paths import find_file
 
     here, problems = Path.cwd(), Problems()
-    config = outline([f"++config_paths={spelled(keys.config_paths)}"], here, problems)
-    datasets = prepared_datasets(config, keys.split, here, problems)
+    config = outline([f"++config_paths={spell(keys.config_paths)}"], here, problems)
+    datasets = find_prepared_datasets(config, keys.split, here, problems)
     if not datasets:
         problems.add_absence(
             None, f"The configuration declares no dataset of type {keys.split} with a `prepare_script`."

@@ -90,14 +90,14 @@ def _sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
     from nemo_gym.datasets.preparation import SourceFile
 
     if keys.input_jsonl_fpath is None:
-        yield from _declared_sources(keys, config)
+        yield from _list_declared_sources(keys, config)
         return
     for file in keys.dataset_files(num_repeats=1):
         yield SourceFile(keys.split, file.path.stem, file)
 
 
-def _declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
-    from nemo_gym.datasets.declared import available_file, declared_datasets, environment_folder
+def _list_declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
+    from nemo_gym.datasets.declared import available_file, environment_folder, list_declared_datasets
     from nemo_gym.datasets.hub import HuggingFaceHub
     from nemo_gym.datasets.preparation import SourceFile
     from nemo_gym.datasets.task_schemas import load_task_data_schema
@@ -105,7 +105,9 @@ def _declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[Sourc
 
     types = _TYPES_OF_MODE.get(keys.mode or "")
     wanted = [
-        each for each in declared_datasets(config) if types is None or each.declared.dataset.type in types
+        each
+        for each in list_declared_datasets(config)
+        if types is None or each.declared.dataset.type in types
     ]
     if not wanted:
         raise ConfigError(

@@ -111,7 +111,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
         output=Path(keys.output_jsonl_fpath),
         judge_failed_only=keys.judge_failed_only,
         force=keys.force,
-        existing=keys.existing(),
+        existing=keys.decide_existing(),
         allowed=AllowedChanges(
             keys.allow_identity_change, code=keys.mark_new_code, engine=keys.mark_new_engine
         ),
@@ -119,8 +119,8 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
         stop_after_identical_failures=keys.stop_after_identical_failures,
     )
     stored = StoredRun(Path(keys.input_jsonl_fpath))
-    RunFiles.of(settings.output).refuse_inputs(stored.files.present())
-    survey = Survey.of(stored)
+    RunFiles.from_output(settings.output).refuse_inputs(stored.files.present())
+    survey = Survey.from_run(stored)
     agents = set(survey.verifiable.values())
     require_agents(agents, config.data)
     names = servers_for(agents, config.data)

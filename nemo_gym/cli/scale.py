@@ -62,10 +62,10 @@ def scale(keys: ScaleKeys) -> int:
 
 async def _ask_gym(keys: ScaleKeys) -> Mapping[str, Any]:
     """Return the answer of the head server. Raises `ConfigError` for a refusal, `GymError` for a failure."""
-    from nemo_gym.config.tls import ca_of
+    from nemo_gym.config.tls import read_ca
     from nemo_gym.launch.errors import LaunchError
     from nemo_gym.transport import Call, call_once
-    from nemo_gym.transport.caller import failure_of_reply
+    from nemo_gym.transport.caller import read_reply_failure
     from nemo_gym.transport.directory import head_url
 
     gym = await keys.find_gym()
@@ -76,7 +76,7 @@ async def _ask_gym(keys: ScaleKeys) -> Mapping[str, Any]:
     reply = await call_once(
         head_url(gym.config),
         Call("POST", SCALE_ROUTE, json.dumps(asked).encode(), headers),
-        ca=ca_of(gym.config),
+        ca=read_ca(gym.config),
         timeout_s=keys.drain_timeout_s + _STARTUP_S,
     )
     if reply.ok:
@@ -84,7 +84,7 @@ async def _ask_gym(keys: ScaleKeys) -> Mapping[str, Any]:
         return answer
     error = ConfigError if reply.status < HTTPStatus.INTERNAL_SERVER_ERROR else LaunchError
     unknown = Failure(error.boundary, "not_scaled", f"the head server answers HTTP {reply.status}")
-    failure = failure_of_reply(reply) or unknown
+    failure = read_reply_failure(reply) or unknown
     raise error(failure.message, code=failure.code, remedy=failure.remedy)
 
 

@@ -39,9 +39,9 @@ COMMAND = Command(
 def show_status(keys: StatusKeys) -> int:
     from nemo_gym.launch.records import Registry
 
-    gyms = asyncio.run(_observe_all(Registry().running(), keys.timeout_s))
+    gyms = asyncio.run(_observe_all(Registry().list_running(), keys.timeout_s))
     if keys.as_json:
-        print(json.dumps([_to_json(gym, observations) for gym, observations in gyms], indent=2))
+        print(json.dumps([_dump_gym(gym, observations) for gym, observations in gyms], indent=2))
     elif gyms:
         _print_tables(gyms)
     else:
@@ -61,9 +61,9 @@ async def _observe_all(
     return [(gym, await observe(gym, timeout_s=timeout_s)) for gym in gyms]
 
 
-def _to_json(gym: GymRecord, observations: Sequence[Observation]) -> dict[str, object]:
+def _dump_gym(gym: GymRecord, observations: Sequence[Observation]) -> dict[str, object]:
     """Return the gym without its token, because output ends up in logs."""
-    from nemo_gym.launch.observation import by_node
+    from nemo_gym.launch.observation import sum_by_node
 
     return {
         "pid": gym.run.pid,
@@ -71,7 +71,7 @@ def _to_json(gym: GymRecord, observations: Sequence[Observation]) -> dict[str, o
         "head": gym.run.head,
         "directory": gym.directory,
         "name": gym.name,
-        "nodes": [each.to_json() for each in by_node(gym, observations)],
+        "nodes": [each.to_json() for each in sum_by_node(gym, observations)],
         "servers": [each.to_json() for each in observations],
     }
 
@@ -79,9 +79,9 @@ def _to_json(gym: GymRecord, observations: Sequence[Observation]) -> dict[str, o
 def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> None:
     from rich.console import Console
 
-    from nemo_gym.launch.observation import by_node
+    from nemo_gym.launch.observation import sum_by_node
     from nemo_gym.launch.table import node_table, server_table, tool_lines
-    from nemo_gym.tables import folded
+    from nemo_gym.tables import fold_text
 
     console = Console(highlight=False, soft_wrap=True)
     for gym, observations in gyms:
@@ -91,10 +91,10 @@ def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> No
             markup=False,
         )
         width = console.width if sys.stdout.isatty() else None
-        for line in [*node_table(by_node(gym, observations), width), *server_table(observations, width)]:
+        for line in [*node_table(sum_by_node(gym, observations), width), *server_table(observations, width)]:
             console.print(line)
         for text in tool_lines(observations):
-            console.print(folded(text, width), markup=False)
+            console.print(fold_text(text, width), markup=False)
 
 
 main = COMMAND.entry_point(show_status)

@@ -51,7 +51,7 @@ def run_all_tests(keys: TestAllKeys) -> int:
         results.append(result)
     of_verdict = {verdict: [each for each in results if each.verdict is verdict] for verdict in Verdict}
     if keys.as_json:
-        print(json.dumps([_as_json(result) for result in results], indent=2))
+        print(json.dumps([_dump_result(result) for result in results], indent=2))
     else:
         print(", ".join(f"{len(found)} {verdict}" for verdict, found in of_verdict.items() if found))
         for result in of_verdict[Verdict.FAILED]:
@@ -77,7 +77,7 @@ def _run(implementations: Sequence[Implementation], keys: TestAllKeys) -> Iterat
         yield from pool.map(run, implementations)
 
 
-def _as_json(result: SuiteResult) -> dict[str, Any]:
+def _dump_result(result: SuiteResult) -> dict[str, Any]:
     return {
         "entrypoint": result.implementation.entrypoint,
         "verdict": result.verdict.value,

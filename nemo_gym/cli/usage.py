@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from nemo_gym.cli.command import Command, ConfigCommand
 from nemo_gym.config.document import describe_default, describe_type
 from nemo_gym.config.keys import GlobalKeys, is_pointless
-from nemo_gym.tables import hanging, wrapped
+from nemo_gym.tables import hang_text, wrap_phrases
 
 WIDEST = 100
 """Columns of the text on a wide terminal, and in a pipe."""
@@ -38,7 +38,7 @@ def render_help(command: Command[Any]) -> str:
         sections.append(_section("keys of every configuration (docs/configuration.md)", _describe(used)))
     sections += [
         textwrap.fill(GRAMMAR, _width()),
-        _section("example", (line for each in command.example.splitlines() for line in _continued(each))),
+        _section("example", (line for each in command.example.splitlines() for line in _break_line(each))),
         _section("exit codes", _exit_codes(command.exit_codes)),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -53,10 +53,10 @@ def _describe(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
         )
 
 
-def _continued(line: str) -> Iterator[str]:
+def _break_line(line: str) -> Iterator[str]:
     """Yield a command line in parts that fit, each but the last with a backslash at its end."""
     # Two columns are the indentation of a section, four that of a continued line, and two those of the backslash.
-    first, *others = wrapped(_ARGUMENT.findall(line), _width() - 8, gap=1)
+    first, *others = wrap_phrases(_ARGUMENT.findall(line), _width() - 8, gap=1)
     parts = [first, *(f"    {part}" for part in others)]
     yield from (f"{part} \\" for part in parts[:-1])
     yield parts[-1]
@@ -64,7 +64,7 @@ def _continued(line: str) -> Iterator[str]:
 
 def _exit_codes(codes: Mapping[int, str]) -> Iterator[str]:
     for code, meaning in codes.items():
-        yield from hanging(str(int(code)), meaning, titles=5, width=_width() - 2)
+        yield from hang_text(str(int(code)), meaning, titles=5, width=_width() - 2)
 
 
 def _width() -> int:

@@ -93,13 +93,13 @@ def _check_rows(file: Path, what: str, problems: Problems) -> None:
 
 def check_ports(config: GlobalConfig, problems: Problems) -> None:
     """Check that every fixed port is free. A used default port of the head server is only a warning."""
-    from nemo_gym.config.addresses import fixed_addresses
-    from nemo_gym.config.nodes import nearest_location
+    from nemo_gym.config.addresses import list_fixed_addresses
+    from nemo_gym.config.tree import nearest_location
     from nemo_gym.failures import ConfigError
     from nemo_gym.launch.sockets import hold
     from nemo_gym.names import HEAD_SERVER
 
-    for address in fixed_addresses(config.servers, config.data):
+    for address in list_fixed_addresses(config.servers, config.data):
         try:
             hold(address.host, address.port, holder_of=address.server).close()
         except ConfigError as error:
@@ -130,9 +130,9 @@ def check_sandbox_providers(config: GlobalConfig, problems: Problems) -> None:
     """Check that the sandboxes of every server can run on this machine."""
     if not any(server.config.get("sandbox_provider") for server in config.servers):
         return
-    from nemo_gym.sandbox.availability import missing_providers
+    from nemo_gym.sandbox.availability import find_missing_providers
 
-    for problem in missing_providers(config.servers, config.data):
+    for problem in find_missing_providers(config.servers, config.data):
         problems.add(problem.where, problem.message, problem.remedy)
 
 
@@ -179,7 +179,10 @@ def _text(config: GlobalConfig) -> list[str]:
     columns = [Column("server"), Column("implementation", 2), Column("port", 1), Column("where", 3)]
     rows = [_row(server) for server in config.servers]
     lines = [line.plain for line in table_lines(columns, rows, terminal_width())[1:]]
-    return [*lines, f"valid: {_counted(len(rows), 'server')}, {_counted(len(config.datasets), 'dataset')}"]
+    return [
+        *lines,
+        f"valid: {_write_count(len(rows), 'server')}, {_write_count(len(config.datasets), 'dataset')}",
+    ]
 
 
 def _row(server: ServerInstance) -> list[str | Text]:
@@ -188,7 +191,7 @@ def _row(server: ServerInstance) -> list[str | Text]:
     return [server.name, kind, f"port {port}" if port else "any port", str(server.where)]
 
 
-def _counted(count: int, noun: str) -> str:
+def _write_count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -30,7 +30,7 @@ class GymAddress:
     """The file of certificates to trust; None for those that this machine trusts."""
 
 
-def address_of(url: str, ca: str | None = None) -> GymAddress:
+def locate_gym(url: str, ca: str | None = None) -> GymAddress:
     """Return the address of the gym whose head server listens at `url`.
 
     It has the token, and by default the `ca`, if this process started the gym (`RunHelper`) or if the gym was started
@@ -42,13 +42,13 @@ def address_of(url: str, ca: str | None = None) -> GymAddress:
 
 def _own_address(url: str) -> GymAddress | None:
     if "nemo_gym.config.current" in sys.modules:  # a gym of this process has set its configuration there
-        from nemo_gym.config.current import token_of_run, value_of_run
-        from nemo_gym.config.tls import ca_of
+        from nemo_gym.config.current import read_run_token, read_run_value
+        from nemo_gym.config.tls import read_ca
         from nemo_gym.transport.directory import head_url
 
-        own = {key: value_of_run(key) for key in (HEAD_SERVER, TLS_KEY)}
+        own = {key: read_run_value(key) for key in (HEAD_SERVER, TLS_KEY)}
         if own[HEAD_SERVER] and own[HEAD_SERVER].get("port") and head_url(own) == url:
-            return GymAddress(url, token_of_run(), ca_of(own))
+            return GymAddress(url, read_run_token(), read_ca(own))
     for name in discovery_names(Path.cwd()):
         with contextlib.suppress(ConfigError):  # the gym was started elsewhere
             found = find_address(name=name)

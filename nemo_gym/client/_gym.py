@@ -11,14 +11,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from nemo_gym.client._connecting import GymAddress, address_of, find_address
+from nemo_gym.client._connecting import GymAddress, find_address, locate_gym
 from nemo_gym.client._open_rollout import (
     ROLLOUT_RECORDS,
     AsyncOpenRollout,
     OpenRollout,
     RolloutLimits,
 )
-from nemo_gym.client._rollout import Rollout, broken_off, read_line, refusal
+from nemo_gym.client._rollout import Rollout, build_broken_stream_error, read_line, refusal
 from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.processes.event_loop_thread import EventLoopThread, run_blocking
@@ -75,7 +75,7 @@ class _Client:
         if url is None:
             return cls(find_address(folder, name))
         trusted = str(Path(ca).expanduser().absolute()) if ca is not None else None
-        return cls(GymAddress(url, token, trusted) if token is not None else address_of(url, trusted))
+        return cls(GymAddress(url, token, trusted) if token is not None else locate_gym(url, trusted))
 
 
 class Gym(_Client):
@@ -178,7 +178,7 @@ class AsyncGym(_Client):
                 return await self._exchange(session, url, method, path, content)
 
         async with self._session() as session:
-            url = await self._url_of(session, server)
+            url = await self._find_url(session, server)
         answer = await ask("POST", ROLLOUT_RECORDS, {"rollout_id": rollout_id, **terms})
         return AsyncOpenRollout(answer["rollout_id"], answer["key"], url + answer["base_url_path"], ask)
 
@@ -204,7 +204,7 @@ class AsyncGym(_Client):
                     else:
                         yield rollout
         if not is_complete:
-            raise broken_off(url)
+            raise build_broken_stream_error(url)
 
     async def update_policy(
         self,
@@ -217,10 +217,10 @@ class AsyncGym(_Client):
         """Like `Gym.update_policy`."""
         update = {"version": version, "drop_in_flight": drop_in_flight, "reload_weights": reload_weights}
         async with self._session() as session:
-            url = await self._url_of(session, server)
+            url = await self._find_url(session, server)
             await self._exchange(session, url, "POST", "/policy_version", json.dumps(update).encode())
 
-    async def _url_of(self, session: aiohttp.ClientSession, server: str) -> str:
+    async def _find_url(self, session: aiohttp.ClientSession, server: str) -> str:
         """Return the URL of a model server, or of its first process."""
         gym = self.address.url
         instances = await self._exchange(session, gym, "GET", "/server_instances")
@@ -285,7 +285,7 @@ def _errors_named(url: str) -> Iterator[None]:
             peer=url,
         ) from error
     except (aiohttp.ClientError, OSError) as error:
-        raise broken_off(url, error) from error
+        raise build_broken_stream_error(url, error) from error
 
 
 async def _lines(content: Any) -> AsyncIterator[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nemo_gym.failures import Boundary, Failure, GymError, TransportError, error_of
+from nemo_gym.failures import Boundary, Failure, GymError, TransportError, build_error
 from nemo_gym.names import END_KEY
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
@@ -79,10 +79,10 @@ class Rollout:
     @property
     def segments(self) -> list[Segment]:
         """The token sequences to train on, the main one first; empty if token ids were not requested."""
-        from nemo_gym.rows.calls import calls_of
-        from nemo_gym.tokens.segments import segments_of
+        from nemo_gym.rows.calls import read_calls
+        from nemo_gym.tokens.segments import build_segments
 
-        return segments_of(calls_of(self.row))
+        return build_segments(read_calls(self.row))
 
 
 def read_line(line: bytes) -> Rollout | None:
@@ -97,11 +97,11 @@ def read_line(line: bytes) -> Rollout | None:
         return Rollout(row)
     stop = end.get("stop")
     if stop is not None:
-        raise error_of(Failure(Boundary.AGENT, stop["code"], stop["message"], remedy=stop.get("remedy")))
+        raise build_error(Failure(Boundary.AGENT, stop["code"], stop["message"], remedy=stop.get("remedy")))
     return None
 
 
-def broken_off(peer: str, cause: BaseException | None = None) -> TransportError:
+def build_broken_stream_error(peer: str, cause: BaseException | None = None) -> TransportError:
     """Return the error for a stream that ended without its last line."""
     detail = f" ({cause or type(cause).__name__})" if cause is not None else ""
     return TransportError(
@@ -120,6 +120,6 @@ def refusal(status: int, body: bytes, peer: str) -> GymError:
     except ValueError:
         failure = None
     if failure is not None:
-        return error_of(failure)
+        return build_error(failure)
     quoted = body[:500].decode(errors="replace")
     return TransportError(f"{peer} answered HTTP {status}: {quoted}", code=f"http_{status}", peer=peer)

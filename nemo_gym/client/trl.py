@@ -2,7 +2,7 @@
 
     def rollout_func(prompts, trainer):
         rows = [task_of[prompt] for prompt in prompts]      # TRL has repeated the prompts already
-        return for_trl(gym.rollouts(rows), len(rows), trainer.processing_class)
+        return build_trl_columns(gym.rollouts(rows), len(rows), trainer.processing_class)
 
     GRPOTrainer(..., rollout_func=rollout_func, reward_funcs=gym_reward)
 
@@ -22,7 +22,7 @@ from nemo_gym.tokens.segments import Segment
 REWARD_COLUMN = "gym_rewards"
 
 
-def for_trl(
+def build_trl_columns(
     rollouts: Iterable[Rollout],
     count: int,
     tokenizer: Any,
@@ -49,10 +49,10 @@ def for_trl(
         scored += 1
         first = next(iter(rollout.segments), None)
         if first is not None and not learns_grammar:
-            first = first.without_grammar()
+            first = first.mask_grammar()
         if first is not None and first.sampled:
             trained += 1
-            for name, value in (_columns_of(first) | {REWARD_COLUMN: rollout.reward}).items():
+            for name, value in (_build_columns(first) | {REWARD_COLUMN: rollout.reward}).items():
                 columns[name][rollout.task] = value
     if scored and not trained:
         raise ConfigError(
@@ -76,7 +76,7 @@ def _nothing(tokenizer: Any) -> dict[str, Any]:
     return {**tokens, REWARD_COLUMN: None}
 
 
-def _columns_of(segment: Segment) -> dict[str, Any]:
+def _build_columns(segment: Segment) -> dict[str, Any]:
     start = segment.loss_mask.index(1)
     return {
         "prompt_ids": segment.token_ids[:start],

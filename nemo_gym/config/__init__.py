@@ -10,7 +10,7 @@ configuration.
 
 Modules: `loading` (`load`), `current` (the configuration of this process), `types` and `keys` (schemas of servers and
 of global keys), `servers`, `datasets`, `addresses` and `options` (checks of server blocks), `secrets`, `prompts`
-(prompt templates), `bootstrap` (the document that a server process starts with), `nodes`, `problems` and
+(prompt templates), `bootstrap` (the document that a server process starts with), `tree`, `problems` and
 `pydantic_problems` (the parsed tree and its errors), `document` (the generated documentation). The room builds on
 `nemo_gym.failures`, `nemo_gym.names` and `nemo_gym.paths`.
 """

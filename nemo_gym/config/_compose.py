@@ -15,19 +15,19 @@ from nemo_gym.config._directives import Directives
 from nemo_gym.config._interpolation import paths_in, resolve_texts
 from nemo_gym.config._overrides import Action, Override
 from nemo_gym.config._yaml_files import read_yaml
-from nemo_gym.config.nodes import (
-    DictNode,
-    ListNode,
-    Node,
+from nemo_gym.config.problems import Location, Problems, did_you_mean
+from nemo_gym.config.tree import (
+    DictTree,
+    ListTree,
     Scalar,
+    Tree,
+    dump_plain,
+    find_at,
     merge,
-    node_at,
     remove_at,
     set_at,
     split_path,
-    to_plain,
 )
-from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.paths import display_path, find_file, search_roots
 
 CONFIG_PATHS = "config_paths"
@@ -39,8 +39,8 @@ class ConfigSources:
     """The inputs of a configuration, beside the files that they include."""
 
     overrides: Sequence[Override]
-    env: DictNode
-    initial: Node
+    env: DictTree
+    initial: Tree
     working_directory: Path
 
     @property
@@ -53,7 +53,7 @@ class ConfigSources:
 class Composed:
     """The tree before directives and interpolations are resolved."""
 
-    root: DictNode
+    root: DictTree
     named: frozenset[str]
     """The dotted paths in the interpolations of `config_paths`."""
 
@@ -68,17 +68,17 @@ def compose(
     top = merge(sources.env, sources.initial)
     typed_keys = {str(split_path(override.key, top)[0]) for override in sources.overrides}
     top = _apply(sources.overrides, top, Problems(), typed_keys)
-    files = _Files(sources.working_directory, to_plain(top), problems)
-    paths = node_at(top, (CONFIG_PATHS,))
+    files = _Files(sources.working_directory, dump_plain(top), problems)
+    paths = find_at(top, (CONFIG_PATHS,))
     if paths is not None and read_files:
         files.include(paths, {})
-    root: Node = DictNode({}, Location("configuration"))
-    for node in (*files.loaded.values(), sources.env, sources.initial):
-        root = merge(root, node)
+    root: Tree = DictTree({}, Location("configuration"))
+    for tree in (*files.loaded.values(), sources.env, sources.initial):
+        root = merge(root, tree)
     root = _apply(sources.overrides, root, problems, known_keys)
     if read_files and CONFIG_PATHS in root.entries:
         given = root.entries[CONFIG_PATHS]
-        loaded = ListNode(
+        loaded = ListTree(
             tuple(Scalar(str(path), given.where) for path in files.loaded), given.where, given.overridden
         )
         root = replace(root, entries={**root.entries, CONFIG_PATHS: loaded})
@@ -93,11 +93,11 @@ class _Files:
     scope: dict[str, Any]
     """Values for interpolations in a list of paths, beside the keys of the file that contains the list."""
     problems: Problems
-    loaded: dict[Path, DictNode] = field(default_factory=dict)
+    loaded: dict[Path, DictTree] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
     _open: list[Path] = field(default_factory=list)
 
-    def include(self, paths: Node, own_keys: dict[str, Any]) -> None:
+    def include(self, paths: Tree, own_keys: dict[str, Any]) -> None:
         for name, where in self._names(paths, own_keys):
             path = find_file(name, self.working_directory)
             if path is None:
@@ -110,29 +110,29 @@ class _Files:
                 self._load(path.resolve(), display_path(path, self.working_directory))
 
     def _load(self, path: Path, display: str) -> None:
-        node = read_yaml(path, display, self.problems)
-        if node is None:
+        tree = read_yaml(path, display, self.problems)
+        if tree is None:
             return
-        included = node.entries.get(CONFIG_PATHS)
-        node = replace(
-            node, entries={key: entry for key, entry in node.entries.items() if key != CONFIG_PATHS}
+        included = tree.entries.get(CONFIG_PATHS)
+        tree = replace(
+            tree, entries={key: entry for key, entry in tree.entries.items() if key != CONFIG_PATHS}
         )
         if included is not None:
             self._open.append(path)
-            self.include(included, to_plain(node))
+            self.include(included, dump_plain(tree))
             self._open.pop()
-        self.loaded[path] = node
+        self.loaded[path] = tree
 
-    def _names(self, paths: Node, own_keys: dict[str, Any]) -> Iterable[tuple[str, Location]]:
+    def _names(self, paths: Tree, own_keys: dict[str, Any]) -> Iterable[tuple[str, Location]]:
         if isinstance(paths, Scalar) and paths.value is None:
             return []
-        items = paths.items if isinstance(paths, ListNode) else ()
+        items = paths.items if isinstance(paths, ListTree) else ()
         texts = [
             (item.value, item.where)
             for item in items
             if isinstance(item, Scalar) and isinstance(item.value, str)
         ]
-        if not isinstance(paths, ListNode) or len(texts) != len(items):
+        if not isinstance(paths, ListTree) or len(texts) != len(items):
             self.problems.add_gap(
                 paths.where, f"`{CONFIG_PATHS}` must be a list of files.", "Write [a.yaml,b.yaml]."
             )
@@ -151,11 +151,11 @@ class _Files:
 
 
 def _apply(
-    overrides: Sequence[Override], root: Node, problems: Problems, known_keys: Collection[str]
-) -> DictNode:
+    overrides: Sequence[Override], root: Tree, problems: Problems, known_keys: Collection[str]
+) -> DictTree:
     """Apply the overrides of the command line in their order."""
     for override in overrides:
-        assert isinstance(root, DictNode)
+        assert isinstance(root, DictTree)
         path = split_path(override.key, root)
         if override.action is Action.DELETE:
             root = _delete(override, root, problems, known_keys)
@@ -170,13 +170,13 @@ def _apply(
             problems.add(
                 override.where, f"The list in {override.key} has no such item.", "Items are counted from 0."
             )
-    assert isinstance(root, DictNode)
+    assert isinstance(root, DictTree)
     return root
 
 
-def _delete(override: Override, root: DictNode, problems: Problems, known_keys: Collection[str]) -> Node:
+def _delete(override: Override, root: DictTree, problems: Problems, known_keys: Collection[str]) -> Tree:
     path = split_path(override.key, root)
-    found = node_at(root, path)
+    found = find_at(root, path)
     if found is None:
         if Directives(root, Problems()).has(path):
             parent, _, name = override.key.rpartition(".")
@@ -185,27 +185,27 @@ def _delete(override: Override, root: DictNode, problems: Problems, known_keys: 
         else:
             _check_exists(override, root, problems, known_keys)
         return root
-    if override.value is not None and to_plain(override.value) != to_plain(found):
+    if override.value is not None and dump_plain(override.value) != dump_plain(found):
         problems.add(override.where, f"{override.key} does not have that value, so it is not deleted.")
         return root
     return remove_at(root, path)
 
 
-def _place_of_options(path: tuple[str | int, ...], root: DictNode) -> list[str]:
+def _find_option_keys(path: tuple[str | int, ...], root: DictTree) -> list[str]:
     """Return the keys of a server's options for the path of its block: `agent` is `agent.<kind>.<implementation>`.
 
     Another path is returned as it is.
     """
-    keys, block = [str(part) for part in path], node_at(root, path)
+    keys, block = [str(part) for part in path], find_at(root, path)
     below = list[str]()
-    while len(path) == 1 and len(below) < 2 and isinstance(block, DictNode) and len(block.entries) == 1:
+    while len(path) == 1 and len(below) < 2 and isinstance(block, DictTree) and len(block.entries) == 1:
         [(key, block)] = block.entries.items()
         below.append(key)
     return keys + below if len(below) == 2 else keys
 
 
 def _check_exists(
-    override: Override, root: DictNode, problems: Problems, known_keys: Collection[str]
+    override: Override, root: DictTree, problems: Problems, known_keys: Collection[str]
 ) -> bool:
     """Return whether the key exists, inherited or not. A missing key is added to `problems`."""
     directives = Directives(root, Problems())
@@ -217,7 +217,7 @@ def _check_exists(
         known -= 1
     beside = directives.keys_at(path[:known]) | (set() if known else set(known_keys))
     near = did_you_mean(str(path[known]), beside)
-    key = ".".join((*_place_of_options(path[:known], root), *map(str, path[known:])))
+    key = ".".join((*_find_option_keys(path[:known], root), *map(str, path[known:])))
     to_add = "" if override.action is Action.DELETE else f"To add it, write +{key}=..."
     remedy = " ".join(part for part in (near, to_add) if part)
     problems.add_absence(override.where, f"There is no key {override.key!r}.", remedy or None)

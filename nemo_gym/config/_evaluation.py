@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from nemo_gym.config.nodes import Path
+from nemo_gym.config.tree import Path
 
 MAX_SIZE = 16 << 20
 """Characters that all interpolations make together. A value of a list or mapping counts as `_VALUE_SIZE` more."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_gym.config._evaluation import EvaluationError, InterpolatedValues, TooLargeError
-from nemo_gym.config.nodes import DictNode, Node, Path, Scalar, leaves, node_at, render_path, to_plain
 from nemo_gym.config.problems import Location, Problems, did_you_mean
-from nemo_gym.config.secrets import is_secret_name, leaves_of
+from nemo_gym.config.secrets import is_secret_name, list_leaves
+from nemo_gym.config.tree import DictTree, Path, Scalar, Tree, dump_plain, find_at, leaves, render_path
 
 MISSING = "???"
 _TEXT = "interpolated text"
@@ -29,32 +29,32 @@ _REFERENCE = re.compile(
 _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*(?P<name>\w+)")
 
 
-def report_missing(root: DictNode, problems: Problems) -> None:
+def report_missing(root: DictTree, problems: Problems) -> None:
     """Add every `???` to the problems."""
-    for path, node in leaves(root):
-        if isinstance(node, Scalar) and node.value == MISSING:
+    for path, tree in leaves(root):
+        if isinstance(tree, Scalar) and tree.value == MISSING:
             typed = ".".join(map(str, path))
             problems.add_absence(
-                node.where,
+                tree.where,
                 f"{render_path(path)} is required: its value is {MISSING}.",
                 f"Write +{typed}=<value>, or set it in env.yaml or in a file that includes this one.",
             )
 
 
-def resolve(root: DictNode, problems: Problems, *, only: set[str] | None = None) -> dict[str, Any]:
+def resolve(root: DictTree, problems: Problems, *, only: set[str] | None = None) -> dict[str, Any]:
     """Return the plain data of `root` with all interpolations replaced. A failed one is a problem, and its value None.
 
     With `only`, interpolations below other top-level keys are kept as text.
     """
-    data: dict[str, Any] = to_plain(root)
-    interpolated = {path: node for path, node in leaves(root) if _is_interpolated(node)}
+    data: dict[str, Any] = dump_plain(root)
+    interpolated = {path: tree for path, tree in leaves(root) if _is_interpolated(tree)}
     if not interpolated:
         return data
-    for path, node in list(interpolated.items()):
-        if _is_malformed(path, node, problems):  # OmegaConf would reject the whole configuration for it
+    for path, tree in list(interpolated.items()):
+        if _is_malformed(path, tree, problems):  # OmegaConf would reject the whole configuration for it
             del interpolated[path]
             _put(data, path, None)
-    resolver = _Resolver(data, {path: node.where for path, node in interpolated.items()}, problems)
+    resolver = _Resolver(data, {path: tree.where for path, tree in interpolated.items()}, problems)
     wanted = [path for path in interpolated if only is None or path[0] in only]
     for path in wanted:
         _put(data, path, resolver.value_at(path))
@@ -72,7 +72,7 @@ def resolve_texts(
 
             data = {**scope, _TEXT: text}
             paths = [
-                leaf.path for leaf in leaves_of(data) if isinstance(leaf.value, str) and _MARK in leaf.value
+                leaf.path for leaf in list_leaves(data) if isinstance(leaf.value, str) and _MARK in leaf.value
             ]
             try:
                 text = str(InterpolatedValues(data, paths).value_at((_TEXT,)))
@@ -84,16 +84,16 @@ def resolve_texts(
         yield text, where
 
 
-def _is_malformed(path: Path, node: Node, problems: Problems) -> bool:
+def _is_malformed(path: Path, tree: Tree, problems: Problems) -> bool:
     from omegaconf import OmegaConf
     from omegaconf.errors import GrammarParseError
 
     try:
-        OmegaConf.create({"text": to_plain(node)})
+        OmegaConf.create({"text": dump_plain(tree)})
     except GrammarParseError as error:
         is_secret = any(is_secret_name(str(part)) for part in path)
         problems.add(
-            node.where,
+            tree.where,
             f"{render_path(path)} contains a malformed `${{...}}`{'' if is_secret else f': {_reason(error)}'}.",
             r"To write `${` as text, put a backslash before it: `\${`.",
         )
@@ -155,7 +155,7 @@ class _Resolver:
             f"Set it, or write a default: ${{oc.env:{variable[1]},default}}.",
         )
 
-    def report_unknown(self, root: DictNode) -> None:
+    def report_unknown(self, root: DictTree) -> None:
         """Add one problem for each unknown key, at the first interpolation that refers to it."""
         known = {render_path(path[: depth + 1]) for path, _ in leaves(root) for depth in range(len(path))}
         for key, ((path, where), *others) in self._unknown.items():
@@ -172,20 +172,20 @@ class _Resolver:
             self._problems.add_absence(where, message, give)
 
 
-def references(root: DictNode) -> dict[Path, set[str]]:
+def references(root: DictTree) -> dict[Path, set[str]]:
     """Return the absolute dotted paths that each interpolated leaf refers to."""
     return {
-        path: set(paths_in(str(to_plain(node)), path))
-        for path, node in leaves(root)
-        if _is_interpolated(node)
+        path: set(paths_in(str(dump_plain(tree)), path))
+        for path, tree in leaves(root)
+        if _is_interpolated(tree)
     }
 
 
-def secret_paths(root: DictNode) -> set[Path]:
+def secret_paths(root: DictTree) -> set[Path]:
     """Return the leaves that are secrets by their key, or that are interpolated from such a leaf, also indirectly."""
-    found: set[Path] = {leaf.path for leaf in leaves_of(to_plain(root)) if leaf.is_secret}
+    found: set[Path] = {leaf.path for leaf in list_leaves(dump_plain(root)) if leaf.is_secret}
     named = references(root)
-    found |= {path for path in named if _names_secret_variable(node_at(root, path))}
+    found |= {path for path in named if _names_secret_variable(find_at(root, path))}
     while True:
         secrets = {render_path(path) for path in found}
         more = {path for path, keys in named.items() if path not in found and not keys.isdisjoint(secrets)}
@@ -203,15 +203,15 @@ def paths_in(text: str, path: Path = ()) -> Iterator[str]:
         yield f"{above}.{named}" if above else named
 
 
-def _names_secret_variable(node: Node | None) -> bool:
-    text = node.value if isinstance(node, Scalar) else None
+def _names_secret_variable(tree: Tree | None) -> bool:
+    text = tree.value if isinstance(tree, Scalar) else None
     return isinstance(text, str) and any(
         is_secret_name(match["name"]) for match in _ENVIRONMENT.finditer(text)
     )
 
 
-def _is_interpolated(node: Node) -> bool:
-    return isinstance(node, Scalar) and isinstance(node.value, str) and _MARK in node.value
+def _is_interpolated(tree: Tree) -> bool:
+    return isinstance(tree, Scalar) and isinstance(tree.value, str) and _MARK in tree.value
 
 
 def _put(data: Any, path: Path, value: Any) -> None:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nemo_gym.config._plain_values import is_plain_key, parse_plain_value
-from nemo_gym.config.nodes import Node, from_plain
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secret_forms import HIDDEN
 from nemo_gym.config.secrets import hide_secrets, is_secret_name
+from nemo_gym.config.tree import Tree, build_tree
 from nemo_gym.config.yaml_text import MAX_DEPTH
 
 COMMAND_LINE = "command line"
@@ -37,7 +37,7 @@ class Override:
     action: Action
     key: str
     """The dotted path as it was typed."""
-    value: Node | None
+    value: Tree | None
     """The value to set. A deletion requires this current value, or accepts any if it is None."""
     where: Location
 
@@ -62,13 +62,13 @@ def parse_overrides(
 
     `names` are the keys that may be written with dashes after `--`. `flags` are the Boolean ones among them.
     """
-    parsed = (_parse_one(argument, problems) for argument in _in_hydra_spelling(arguments, names, flags))
+    parsed = (_parse_one(argument, problems) for argument in _spell_for_hydra(arguments, names, flags))
     overrides = [override for override in parsed if override is not None]
     _report_repeated(overrides, problems)
     return overrides
 
 
-def _in_hydra_spelling(
+def _spell_for_hydra(
     arguments: Sequence[str], names: Collection[str], flags: Collection[str]
 ) -> Iterator[_Argument]:
     remaining = list(arguments)
@@ -110,7 +110,7 @@ def _parse_one(argument: _Argument, problems: Problems) -> Override | None:
     if parts["equals"] and is_plain_key(key):
         with contextlib.suppress(ValueError):
             plain = parse_plain_value(value)
-            return Override(Action(parts["action"] or ""), key, from_plain(plain, where, problems), where)
+            return Override(Action(parts["action"] or ""), key, build_tree(plain, where, problems), where)
     return _parse_by_hydra(argument, parts, where, problems)
 
 
@@ -147,7 +147,7 @@ def _parse_by_hydra(
         )
         return None
     is_bare = action is Action.DELETE and not parts["equals"]
-    return Override(action, key, None if is_bare else from_plain(plain, where, problems), where)
+    return Override(action, key, None if is_bare else build_tree(plain, where, problems), where)
 
 
 def _location(argument: _Argument, key: str, value: str) -> Location:

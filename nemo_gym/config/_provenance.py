@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym.config._interpolation import secret_paths
-from nemo_gym.config.nodes import (
-    DictNode,
-    Node,
-    Path,
-    Scalar,
-    from_plain,
-    leaves,
-    node_at,
-    render_path,
-    to_plain,
-    value_at,
-)
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secret_forms import HIDDEN
 from nemo_gym.config.secrets import hide_secrets, is_hidden_kind, secret_values
+from nemo_gym.config.tree import (
+    DictTree,
+    Path,
+    Scalar,
+    Tree,
+    build_tree,
+    dump_plain,
+    find_at,
+    leaves,
+    render_path,
+    value_at,
+)
 
 DEFAULT = Location("default")
 
@@ -58,7 +58,7 @@ class Explanation:
 class Provenance:
     """The resolved data of a configuration, and the tree from which it was made."""
 
-    root: DictNode
+    root: DictTree
     data: Mapping[str, Any]
     secret_paths: frozenset[Path]
     """Leaves of `root` that are secrets by name or are interpolated from a secret."""
@@ -66,12 +66,12 @@ class Provenance:
     """The secrets themselves."""
 
     @classmethod
-    def of(cls, root: DictNode, data: Mapping[str, Any]) -> Provenance:
+    def from_config(cls, root: DictTree, data: Mapping[str, Any]) -> Provenance:
         paths = frozenset(secret_paths(root))
         resolved = {"secrets": [_value_or_none(data, path) for path in paths]}
         return cls(root, data, paths, frozenset(secret_values(data) | secret_values(resolved)))
 
-    def hidden(self) -> dict[str, Any]:
+    def hide_secrets(self) -> dict[str, Any]:
         """Return the data with every secret replaced by `****`."""
         data: dict[str, Any] = hide_secrets(self.data, self.secrets)
         for path in self.secret_paths:
@@ -80,41 +80,41 @@ class Provenance:
 
     def explain(self, path: Path) -> Explanation:
         """Return the origin of the value at `path`. Raises `KeyError` if there is none."""
-        return self._explanation(path, value_at(self.hidden(), path))
+        return self._explanation(path, value_at(self.hide_secrets(), path))
 
     def explanations(self) -> Iterator[Explanation]:
         """Yield the origin of every leaf of the data, in order."""
-        for path, leaf in leaves(from_plain(self.hidden(), DEFAULT, Problems())):
-            yield self._explanation(path, to_plain(leaf))
+        for path, leaf in leaves(build_tree(self.hide_secrets(), DEFAULT, Problems())):
+            yield self._explanation(path, dump_plain(leaf))
 
     def _explanation(self, path: Path, value: Any) -> Explanation:
-        node, inherited = self._node_of(path)
-        if node is None:
+        tree, inherited = self._find_entry(path)
+        if tree is None:
             return Explanation(render_path(path), value, DEFAULT)
         is_secret = value == HIDDEN or path in self.secret_paths
         overridden = (
             ()
             if inherited
-            else tuple(Overridden(self._shown(each, path, is_secret), each.where) for each in node.overridden)
+            else tuple(Overridden(self._show(each, path, is_secret), each.where) for each in tree.overridden)
         )
-        text = node.value if isinstance(node, Scalar) else None
+        text = tree.value if isinstance(tree, Scalar) else None
         is_resolved = isinstance(text, str) and "${" in text
         written = str(hide_secrets(text, self.secrets)) if is_resolved else None
-        return Explanation(render_path(path), value, node.where, written, overridden)
+        return Explanation(render_path(path), value, tree.where, written, overridden)
 
-    def _node_of(self, path: Path) -> tuple[Node | None, bool]:
-        """Return the node at `path`, or the interpolation above it, and whether it is the latter."""
-        node = node_at(self.root, path)
-        if node is not None:
-            return node, False
+    def _find_entry(self, path: Path) -> tuple[Tree | None, bool]:
+        """Return the value at `path`, or the interpolation above it, and whether it is the latter."""
+        tree = find_at(self.root, path)
+        if tree is not None:
+            return tree, False
         for depth in range(len(path) - 1, 0, -1):
-            above = node_at(self.root, path[:depth])
+            above = find_at(self.root, path[:depth])
             if isinstance(above, Scalar):
                 return above, True
         return None, False
 
-    def _shown(self, node: Node, path: Path, is_secret: bool) -> Any:
-        plain = to_plain(node)
+    def _show(self, tree: Tree, path: Path, is_secret: bool) -> Any:
+        plain = dump_plain(tree)
         if is_secret and is_hidden_kind(plain):
             return HIDDEN
         name = str(next((part for part in reversed(path) if isinstance(part, str)), ""))

@@ -6,14 +6,14 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.servers import ServerInstance, is_fragment, is_server_block
+from nemo_gym.config.tree import DictTree, Path, nearest_location, render_path
 from nemo_gym.names import SERVER_KINDS
 
 
 def check_references(
-    servers: Iterable[ServerInstance], root: DictNode, taken_over: Mapping[str, Location], problems: Problems
+    servers: Iterable[ServerInstance], root: DictTree, taken_over: Mapping[str, Location], problems: Problems
 ) -> None:
     """Check that every reference names an existing server of the given type.
 
@@ -32,11 +32,11 @@ _EXAMPLES = {
 
 
 class _Checker:
-    def __init__(self, root: DictNode, taken_over: Mapping[str, Location], problems: Problems) -> None:
+    def __init__(self, root: DictTree, taken_over: Mapping[str, Location], problems: Problems) -> None:
         self._root = root
         self._taken_over = taken_over
         self._problems = problems
-        self._kinds = {name: kind for name, node in root.entries.items() if (kind := _kind_of(node))}
+        self._kinds = {name: kind for name, tree in root.entries.items() if (kind := _find_kind(tree))}
 
     def check(self, path: Path, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
@@ -71,30 +71,30 @@ class _Checker:
 
     def _report_unknown(self, path: Path, where: Location, kind: str, name: str) -> None:
         taken = self._taken_over.get(name)
-        node = self._root.entries.get(name)
-        if node is not None and is_server_block(node):
+        tree = self._root.entries.get(name)
+        if tree is not None and is_server_block(tree):
             return  # an incomplete server, which is reported as such
         if taken is not None:
             remedy = f"`_inherit_from` at {taken} removed it. Write `_copy` there to keep it."
-        elif node is not None:
+        elif tree is not None:
             remedy = f"The configuration has a key {name}, but it is not a server."
         else:
-            remedy = did_you_mean(name, self._of_kind(kind)) or self._names(kind)
+            remedy = did_you_mean(name, self._list_kind(kind)) or self._names(kind)
         self._problems.add_absence(where, f"{render_path(path)}: there is no server {name!r}.", remedy)
 
-    def _of_kind(self, kind: str) -> list[str]:
+    def _list_kind(self, kind: str) -> list[str]:
         return sorted(name for name, other in self._kinds.items() if other == kind)
 
     def _names(self, kind: str) -> str:
-        names = self._of_kind(kind)
+        names = self._list_kind(kind)
         if names:
             return f"Known names: {', '.join(names)}."
         example = _EXAMPLES.get(kind)
         return f"The configuration has no {kind}. Add one{f': {example}' if example else ''}."
 
 
-def _kind_of(node: object) -> str | None:
-    entries = node.entries if isinstance(node, DictNode) else {}
+def _find_kind(tree: object) -> str | None:
+    entries = tree.entries if isinstance(tree, DictTree) else {}
     return next((kind for kind in SERVER_KINDS if kind in entries), None)
 
 

@@ -10,17 +10,17 @@ from nemo_gym.config._interpolation import references
 from nemo_gym.config._overrides import COMMAND_LINE
 from nemo_gym.config._provenance import DEFAULT
 from nemo_gym.config.keys import GlobalKeys, is_pointless, own_address
-from nemo_gym.config.nodes import DIRECTIVE_TEXT, DictNode, Node, Scalar, leaves
 from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.servers import is_server_block
+from nemo_gym.config.tree import DIRECTIVE_TEXT, DictTree, Scalar, Tree, leaves
 from nemo_gym.names import ALLOW_UNSANDBOXED, ALLOWED_HOSTS, OPEN_NETWORK
 
 RISKS = {ALLOW_UNSANDBOXED: "true", OPEN_NETWORK: "true", ALLOWED_HOSTS: "[...]"}
 """Keys with which a user accepts a risk, and a value for messages."""
 
 
-def fill_defaults(root: DictNode, data: dict[str, Any], problems: Problems) -> GlobalKeys:
+def fill_defaults(root: DictTree, data: dict[str, Any], problems: Problems) -> GlobalKeys:
     """Check the global keys in `data`, and add the defaults on which servers and the launcher rely."""
     given = {key: data[key] for key in GlobalKeys.model_fields if data.get(key) is not None}
     keys = validate(GlobalKeys, given, root, problems)
@@ -42,21 +42,21 @@ def fill_defaults(root: DictNode, data: dict[str, Any], problems: Problems) -> G
     return keys
 
 
-def check_sources(root: DictNode, env: DictNode, problems: Problems) -> None:
+def check_sources(root: DictTree, env: DictTree, problems: Problems) -> None:
     """Check that keys with which a user accepts a risk do not come from the files of an environment."""
     own_sources = {COMMAND_LINE, INITIAL.source, env.where.source}
     for key, value in RISKS.items():
-        node = root.entries.get(key)
-        if node is not None and node.where.source not in own_sources:
+        tree = root.entries.get(key)
+        if tree is not None and tree.where.source not in own_sources:
             problems.add(
-                node.where,
+                tree.where,
                 f"A configuration file may not set {key!r}.",
                 f"Remove it. `env.yaml` and the command line of the command that starts the gym (+{key}={value}) may.",
             )
 
 
 def _is_right(key: str, value: Any) -> bool:
-    return validate(GlobalKeys, {key: value}, DictNode({}, DEFAULT), Problems()) is not None
+    return validate(GlobalKeys, {key: value}, DictTree({}, DEFAULT), Problems()) is not None
 
 
 def give_agents_their_defaults(data: dict[str, Any], keys: GlobalKeys) -> None:
@@ -74,46 +74,46 @@ def give_agents_their_defaults(data: dict[str, Any], keys: GlobalKeys) -> None:
 
 
 def report_unknown_keys(
-    root: DictNode, unresolved: DictNode, data: Mapping[str, Any], known: Collection[str], problems: Problems
+    root: DictTree, unresolved: DictTree, data: Mapping[str, Any], known: Collection[str], problems: Problems
 ) -> None:
     """Report top-level keys that are not used, which are most often typos.
 
     Used keys are the `known` ones, those that interpolations or directives refer to, and those that any string names.
     An unused list or mapping of a file is only a warning, because configurations keep YAML anchors in such keys.
     """
-    read = set(known) | _named_keys(unresolved)
-    for key, node in root.entries.items():
-        if key in read or is_server_block(node) or (_is_null(node) and node.overridden):
+    read = set(known) | _list_named_keys(unresolved)
+    for key, tree in root.entries.items():
+        if key in read or is_server_block(tree) or (_is_null(tree) and tree.overridden):
             continue
         message = f"The key {key!r} is not used."
-        remedy = did_you_mean(key, {*known, *_servers_of(root)})
-        is_anchor = isinstance(data.get(key), dict | list) and node.where.source != COMMAND_LINE
-        if is_anchor or node.where == INITIAL:
-            problems.warn(f"{node.where}: {message}{f' {remedy}' if remedy else ''}")
+        remedy = did_you_mean(key, {*known, *_list_servers(root)})
+        is_anchor = isinstance(data.get(key), dict | list) and tree.where.source != COMMAND_LINE
+        if is_anchor or tree.where == INITIAL:
+            problems.warn(f"{tree.where}: {message}{f' {remedy}' if remedy else ''}")
         else:
             problems.add_absence(
-                node.where,
+                tree.where,
                 message,
                 remedy or "Remove it, or refer to it by `${...}`.",
             )
 
 
-def _named_keys(root: DictNode) -> set[str]:
+def _list_named_keys(root: DictTree) -> set[str]:
     """Return the dotted paths, and their top-level keys, that any string of the configuration names."""
     dotted = {name for names in references(root).values() for name in names}
-    for _, node in leaves(root):
-        if isinstance(node, Scalar) and isinstance(node.value, str):
-            match = DIRECTIVE_TEXT.fullmatch(node.value)
-            dotted.add(match[2].strip() if match else node.value)
+    for _, tree in leaves(root):
+        if isinstance(tree, Scalar) and isinstance(tree.value, str):
+            match = DIRECTIVE_TEXT.fullmatch(tree.value)
+            dotted.add(match[2].strip() if match else tree.value)
     return dotted | {name.split(".")[0].split("[")[0] for name in dotted}
 
 
-def _servers_of(root: DictNode) -> set[str]:
-    return {name for name, node in root.entries.items() if is_server_block(node)}
+def _list_servers(root: DictTree) -> set[str]:
+    return {name for name, tree in root.entries.items() if is_server_block(tree)}
 
 
-def _is_null(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.value is None
+def _is_null(tree: Tree) -> bool:
+    return isinstance(tree, Scalar) and tree.value is None
 
 
 def _first_lower(text: str | None) -> str:

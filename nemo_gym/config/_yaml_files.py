@@ -1,4 +1,4 @@
-"""YAML files as trees of nodes, with the line and column of every value.
+"""YAML files as trees, with the line and column of every value.
 
 Scalars are read as OmegaConf reads them (`1e-6` is a number, a date is a string). Keys are plain text (`yes: 1` has the
 key `yes`). Duplicate keys, unknown tags, a root that is not a mapping, and syntax errors are problems.
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from nemo_gym.config.nodes import DictNode, ListNode, Node, Scalar, Value, dict_node
 from nemo_gym.config.problems import Location, Problems
+from nemo_gym.config.tree import DictTree, ListTree, Scalar, Tree, Value, build_dict
 from nemo_gym.config.yaml_text import SafeLoader, YamlTooLargeError, require_bounded
 
 _TAG = "tag:yaml.org,2002:"
@@ -37,7 +37,7 @@ _Loader.add_implicit_resolver(f"{_TAG}float", re.compile(rf"^(?:{_FLOAT.pattern}
 _Loader.add_implicit_resolver(f"{_TAG}int", re.compile(rf"^(?:{_INT.pattern})$"), list("-+0123456789"))
 
 
-def read_yaml(path: Path, display: str, problems: Problems) -> DictNode | None:
+def read_yaml(path: Path, display: str, problems: Problems) -> DictTree | None:
     """Return the mapping in the file at `path`, or None and a problem. `display` is the name for messages."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -54,15 +54,15 @@ def read_yaml(path: Path, display: str, problems: Problems) -> DictNode | None:
         problems.add_gap(*_syntax_problem(error, display))
         return None
     if root is None:
-        return DictNode({}, start)
+        return DictTree({}, start)
     if not isinstance(root, yaml.MappingNode):
         problems.add_gap(
             start, "A configuration file must be a mapping of keys to values.", "Start with `key: value`."
         )
         return None
-    node = _Builder(loader, display, problems).build(root, start)
-    assert isinstance(node, DictNode)
-    return node
+    tree = _Builder(loader, display, problems).build(root, start)
+    assert isinstance(tree, DictTree)
+    return tree
 
 
 def _syntax_problem(error: yaml.YAMLError, display: str) -> tuple[Location, str, str]:
@@ -79,7 +79,7 @@ def _syntax_problem(error: yaml.YAMLError, display: str) -> tuple[Location, str,
 
 
 class _Builder:
-    """Converts PyYAML's nodes to configuration nodes."""
+    """Converts PyYAML's trees to those of configurations."""
 
     def __init__(self, loader: _Loader, display: str, problems: Problems) -> None:
         self._loader = loader
@@ -87,72 +87,72 @@ class _Builder:
         self._problems = problems
         self._open: set[int] = set()
 
-    def build(self, node: yaml.Node, where: Location | None = None) -> Node:
-        where = where or self._where(node)
-        if isinstance(node, yaml.ScalarNode):
-            return Scalar(self._scalar(node), where)
-        if id(node) in self._open:
+    def build(self, tree: yaml.Node, where: Location | None = None) -> Tree:
+        where = where or self._where(tree)
+        if isinstance(tree, yaml.ScalarNode):
+            return Scalar(self._scalar(tree), where)
+        if id(tree) in self._open:
             self._problems.add(
                 where, "This alias refers to a value that contains it.", "Write the value out."
             )
             return Scalar(None, where)
-        self._open.add(id(node))
+        self._open.add(id(tree))
         try:
-            if isinstance(node, yaml.SequenceNode):
-                return ListNode(tuple(self.build(item) for item in node.value), where)
-            return self._mapping(node, where)
+            if isinstance(tree, yaml.SequenceNode):
+                return ListTree(tuple(self.build(item) for item in tree.value), where)
+            return self._build_mapping(tree, where)
         finally:
-            self._open.discard(id(node))
+            self._open.discard(id(tree))
 
-    def _mapping(self, node: yaml.Node, where: Location) -> DictNode:
-        merged: dict[str, Node] = {}
-        written: dict[str, Node] = {}
-        for key_node, value_node in node.value:
-            key_where = self._where(key_node)
-            if not isinstance(key_node, yaml.ScalarNode):
+    def _build_mapping(self, tree: yaml.Node, where: Location) -> DictTree:
+        merged: dict[str, Tree] = {}
+        written: dict[str, Tree] = {}
+        for yaml_key, yaml_value in tree.value:
+            key_where = self._where(yaml_key)
+            if not isinstance(yaml_key, yaml.ScalarNode):
                 self._problems.add(
                     key_where, "A key must be a single word or number, not a list or a mapping."
                 )
-            elif key_node.tag == f"{_TAG}merge":
-                merged = {**merged, **self._merged(value_node)}
-            elif key_node.value in written:
-                first = written[key_node.value].where
+            elif yaml_key.tag == f"{_TAG}merge":
+                merged = {**merged, **self._merge(yaml_value)}
+            elif yaml_key.value in written:
+                first = written[yaml_key.value].where
                 self._problems.add(
                     key_where,
-                    f"The key {key_node.value!r} is given twice, first on line {first.line}.",
+                    f"The key {yaml_key.value!r} is given twice, first on line {first.line}.",
                     "Keep one of them.",
                 )
             else:
-                written[key_node.value] = self.build(value_node, key_where)
-        return dict_node({**merged, **written}, where)
+                written[yaml_key.value] = self.build(yaml_value, key_where)
+        return build_dict({**merged, **written}, where)
 
-    def _merged(self, node: yaml.Node) -> dict[str, Node]:
+    def _merge(self, tree: yaml.Node) -> dict[str, Tree]:
         """Return the entries that `<<` merges in. The first of several mappings wins, as YAML defines."""
-        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        entries: dict[str, Node] = {}
+        sources = tree.value if isinstance(tree, yaml.SequenceNode) else [tree]
+        entries: dict[str, Tree] = {}
         for source in sources:
             built = self.build(source)
-            if isinstance(built, DictNode):
+            if isinstance(built, DictTree):
                 entries = {**built.entries, **entries}
             else:
                 self._problems.add(self._where(source), "`<<` must be a mapping or a list of mappings.")
         return entries
 
-    def _scalar(self, node: yaml.ScalarNode) -> Value:
-        kind = node.tag.removeprefix(_TAG)
+    def _scalar(self, tree: yaml.ScalarNode) -> Value:
+        kind = tree.tag.removeprefix(_TAG)
         if kind in ("str", "value"):
-            return str(node.value)
-        where = self._where(node)
+            return str(tree.value)
+        where = self._where(tree)
         if kind not in ("null", "bool", "int", "float"):
-            shown = node.tag.replace(_TAG, "!!")
+            shown = tree.tag.replace(_TAG, "!!")
             self._problems.add(where, f"The tag {shown} is not supported.", "Remove the tag.")
             return None
         try:
-            value: Value = self._loader.construct_object(node)
+            value: Value = self._loader.construct_object(tree)
         except (ValueError, KeyError, IndexError):
-            self._problems.add(where, f"{node.value!r} does not have the type {kind} of its tag.")
+            self._problems.add(where, f"{tree.value!r} does not have the type {kind} of its tag.")
             return None
         return value
 
-    def _where(self, node: yaml.Node) -> Location:
-        return Location(self._display, node.start_mark.line + 1, node.start_mark.column + 1)
+    def _where(self, tree: yaml.Node) -> Location:
+        return Location(self._display, tree.start_mark.line + 1, tree.start_mark.column + 1)

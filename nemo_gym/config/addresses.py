@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.secrets import hide_in_text
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.tree import DictTree, Path, nearest_location, render_path
 from nemo_gym.names import HEAD_SERVER, OPEN_NETWORK, RUN_TOKEN
 
 IN_MEMORY_HOST = "inline"
@@ -40,13 +40,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def called_host(host: str) -> str:
+def find_called_host(host: str) -> str:
     """Return the host in the URL of a server that listens at `host`: loopback for every address of this machine."""
     return _WILDCARDS.get(host, host)
 
 
 def check_addresses(
-    servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode, problems: Problems
+    servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictTree, problems: Problems
 ) -> None:
     """Add a problem for every duplicate port, and for every reachable address of a gym that is neither open nor has a
     `run_token`."""
@@ -69,7 +69,9 @@ _ROUTE = re.compile(r"/(chat/completions|completions|responses|messages)/?$")
 """The end of a URL that is an engine's route below its base URL."""
 
 
-def fixed_addresses(servers: Iterable[ServerInstance], data: Mapping[str, Any]) -> Iterator[FixedAddress]:
+def list_fixed_addresses(
+    servers: Iterable[ServerInstance], data: Mapping[str, Any]
+) -> Iterator[FixedAddress]:
     """Yield the addresses whose port is set in the configuration."""
     head = data[HEAD_SERVER]
     if head["port"]:
@@ -83,7 +85,7 @@ def fixed_addresses(servers: Iterable[ServerInstance], data: Mapping[str, Any]) 
 
 
 def _hosts(
-    servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode
+    servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictTree
 ) -> Iterator[tuple[Path, str]]:
     """Yield the hosts at which servers listen, each with the key that sets it."""
     is_own = "default_host" in root.entries or not data.get("use_absolute_ip")
@@ -96,7 +98,7 @@ def _hosts(
 
 
 def _check_urls(
-    servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode, problems: Problems
+    servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictTree, problems: Problems
 ) -> None:
     """Add a problem for every URL of an engine that has no scheme or ends in a route, where the user has set it."""
     named: list[tuple[Path, Any]] = [(("policy_base_url",), data.get("policy_base_url"))]
@@ -118,7 +120,7 @@ def _check_urls(
 
 
 def _check_ports(
-    servers: tuple[ServerInstance, ...], data: Mapping[str, Any], root: DictNode, problems: Problems
+    servers: tuple[ServerInstance, ...], data: Mapping[str, Any], root: DictTree, problems: Problems
 ) -> None:
     low, high = data.get("port_range_low"), data.get("port_range_high")
     if isinstance(low, int) and isinstance(high, int) and low > high:
@@ -128,7 +130,7 @@ def _check_ports(
             "Swap them.",
         )
     taken: dict[int, FixedAddress] = {}
-    for address in fixed_addresses(servers, data):
+    for address in list_fixed_addresses(servers, data):
         first = taken.setdefault(address.port, address)
         if first is not address:
             problems.add(

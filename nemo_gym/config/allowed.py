@@ -16,16 +16,16 @@ def check_allowed(servers: Iterable[ServerInstance], problems: Problems) -> None
     """Add a problem for every agent, and every model server of an agent, that its environment does not allow."""
     by_name = {server.name: server for server in servers}
     for agent in by_name.values():
-        environment = _referred(agent, "resources_server", by_name)
+        environment = _find_referred(agent, "resources_server", by_name)
         if agent.kind != "responses_api_agents" or environment is None:
             continue
         _check(agent, agent, environment, "allowed_agents", problems)
-        model = _referred(agent, "model_server", by_name)
+        model = _find_referred(agent, "model_server", by_name)
         if model is not None:
             _check(model, agent, environment, "allowed_model_types", problems)
 
 
-def _referred(
+def _find_referred(
     server: ServerInstance, key: str, by_name: Mapping[str, ServerInstance]
 ) -> ServerInstance | None:
     return by_name.get(str(member(server.config, key, "name")))

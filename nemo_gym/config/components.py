@@ -17,7 +17,7 @@ from typing import NamedTuple
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.names import SERVER_KINDS
-from nemo_gym.paths import extra_roots, find_file, installed_roots
+from nemo_gym.paths import extra_roots, find_file, find_installed_roots
 
 MANIFEST = "manifest.yaml"
 """A description of a component for catalogues, which is no configuration."""
@@ -74,7 +74,7 @@ class NamedFile(NamedTuple):
 def find_components(kind: ComponentKind, working_directory: Path) -> list[Component]:
     """Return all components of a kind, by name."""
     found: dict[str, Component] = {}
-    for root in _ranked_roots(working_directory):
+    for root in _rank_roots(working_directory):
         for folder in sorted((root / kind.folder).glob("*/")):
             files = tuple(_files_in(folder))
             if files and not (folder / TOMBSTONE).is_file():
@@ -87,8 +87,8 @@ def find_config(
 ) -> NamedFile | None:
     """Return the configuration of a component. An unknown or ambiguous name is a problem with the choices."""
     ordered = (working_directory, *extra_roots())
-    in_order = [root for root in ordered if _in_root(root, kind, name)][:1]
-    peers = [root for root in (PARENT_DIR, *installed_roots()) if _in_root(root, kind, name)]
+    in_order = [root for root in ordered if _find_in_root(root, kind, name)][:1]
+    peers = [root for root in (PARENT_DIR, *find_installed_roots()) if _find_in_root(root, kind, name)]
     roots = in_order or list(dict.fromkeys(peers))
     if not roots:
         _report_unknown(kind, name, working_directory, problems)
@@ -98,7 +98,7 @@ def find_config(
         message = f"The {kind.noun} {name!r} is in {places}."
         problems.add(None, message, "Choose one with --search-dir FOLDER.")
         return None
-    files = _in_root(roots[0], kind, name)
+    files = _find_in_root(roots[0], kind, name)
     if len(files) > 1:
         choices = ", ".join(f"{name}/{file.stem}" for file in files)
         problems.add(None, f"The {kind.noun} {name!r} has several configurations.", f"Choose one: {choices}.")
@@ -108,17 +108,17 @@ def find_config(
 
 def has_component(kind: ComponentKind, name: str, working_directory: Path) -> bool:
     """Return whether a root has the component."""
-    return any(_in_root(root, kind, name) for root in _ranked_roots(working_directory))
+    return any(_find_in_root(root, kind, name) for root in _rank_roots(working_directory))
 
 
-def config_of_path(text: str, problems: Problems) -> NamedFile | None:
+def find_config_at(text: str, problems: Problems) -> NamedFile | None:
     """Return the configuration at a path: a YAML file, or the folder of a component."""
     path = Path(text).expanduser().absolute()
     if path.is_file():
-        return NamedFile(path, _root_of(path.parent))
+        return NamedFile(path, _find_root(path.parent))
     files = _files_in(path)
     if len(files) == 1:
-        return NamedFile(files[0], _root_of(path))
+        return NamedFile(files[0], _find_root(path))
     if files:
         choices = ", ".join(str(Path(text) / file.relative_to(path)) for file in files)
         problems.add(None, f"{text} has several configurations.", f"Choose one: {choices}.")
@@ -130,15 +130,15 @@ def config_of_path(text: str, problems: Problems) -> NamedFile | None:
     return None
 
 
-def _root_of(folder: Path) -> Path:
+def _find_root(folder: Path) -> Path:
     """Return the folder that contains the folder of the component's kind, or `folder` if there is none."""
     kinds = {*SERVER_KINDS, *(kind.folder for kind in KINDS)}
     return next((each.parent for each in (folder, *folder.parents) if each.name in kinds), folder)
 
 
-def _ranked_roots(working_directory: Path) -> Iterator[Path]:
+def _rank_roots(working_directory: Path) -> Iterator[Path]:
     yield from (working_directory, *extra_roots(), PARENT_DIR)
-    yield from installed_roots()
+    yield from find_installed_roots()
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -151,7 +151,7 @@ def _files_in(folder: Path) -> list[Path]:
     return sorted(file for file in others if file.name != MANIFEST)
 
 
-def _in_root(root: Path, kind: ComponentKind, name: str) -> list[Path]:
+def _find_in_root(root: Path, kind: ComponentKind, name: str) -> list[Path]:
     """Return the configuration that `name` means in `root`; several files if it does not say which."""
     if not _NAME.fullmatch(name):
         return []
@@ -162,7 +162,7 @@ def _in_root(root: Path, kind: ComponentKind, name: str) -> list[Path]:
 
 
 def _report_unknown(kind: ComponentKind, name: str, working_directory: Path, problems: Problems) -> None:
-    for root in _ranked_roots(working_directory):
+    for root in _rank_roots(working_directory):
         tombstone = root / kind.folder / name / TOMBSTONE
         if _NAME.fullmatch(name) and tombstone.is_file():
             renamed = tombstone.read_text(encoding="utf-8").strip()

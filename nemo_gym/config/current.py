@@ -93,7 +93,7 @@ class GlobalConfigDictParser:
         """
         config = self.load(parse_config)
         is_hidden = parse_config is not None and parse_config.hide_secrets
-        data = config.hidden() if is_hidden else config.data
+        data = config.hide_secrets() if is_hidden else config.data
         for server in config.servers:
             block = data[server.name][server.kind][server.implementation]
             block.setdefault("host", data[DEFAULT_HOST_KEY_NAME])
@@ -129,7 +129,7 @@ class GlobalConfigDictParser:
             env_path = None
         is_embedded = given.initial_global_config_dict is not None
         return load(
-            [] if given.skip_load_from_cli else _overrides_of_program(),
+            [] if given.skip_load_from_cli else _list_program_overrides(),
             env_path=env_path,
             initial=plain_dict(given.initial_global_config_dict or {}),
             makes_token=is_embedded,
@@ -155,7 +155,7 @@ def maybe_get_global_config_dict() -> DictConfig | None:
     """Return this process's configuration, or None if it was not read yet."""
     global _current
     if _current is None:
-        plain = _given if _given is not None else _of_server()
+        plain = _given if _given is not None else _read_server_config()
         _current = to_dict_config(plain) if plain is not None else None
     return _current
 
@@ -180,26 +180,26 @@ def configured(config: Mapping[str, Any]) -> Iterator[None]:
 
 def allows_unsandboxed() -> bool:
     """Return whether the user of this gym lets code of models run without isolation."""
-    return bool(value_of_run(names.ALLOW_UNSANDBOXED))
+    return bool(read_run_value(names.ALLOW_UNSANDBOXED))
 
 
 def is_global_aiohttp_client_request_debug_enabled() -> bool:
     """Return whether agents should log the whole answers of services that refuse their requests."""
-    return bool(value_of_run(REQUEST_DEBUG_KEY_NAME))
+    return bool(read_run_value(REQUEST_DEBUG_KEY_NAME))
 
 
-def token_of_run() -> str | None:
+def read_run_token() -> str | None:
     """Return the token of this process's run, or of the run that this process started; None if there is none."""
     from nemo_gym.config import bootstrap
 
     given = bootstrap.current()
-    token = given.run_token if given is not None else value_of_run(names.RUN_TOKEN)
+    token = given.run_token if given is not None else read_run_value(names.RUN_TOKEN)
     return str(token) if token else None
 
 
-def value_of_run(key: str) -> Any:
+def read_run_value(key: str) -> Any:
     """Return a top-level value of this process's configuration if it was read, without making a `DictConfig` of it."""
-    plain = _given if _given is not None else _of_server()
+    plain = _given if _given is not None else _read_server_config()
     config = plain if plain is not None else _current
     return config.get(key) if config is not None else None
 
@@ -238,7 +238,7 @@ def to_dict_config(plain: Mapping[str, Any]) -> DictConfig:
     """Return resolved plain data as a `DictConfig`. A `${` in the data is kept as text."""
     from omegaconf import DictConfig
 
-    return DictConfig(_escaped(plain))
+    return DictConfig(_escape(plain))
 
 
 def plain_dict(config: Any) -> dict[str, Any]:
@@ -250,19 +250,19 @@ def plain_dict(config: Any) -> dict[str, Any]:
     return {str(key): value for key, value in config.items()}
 
 
-def _escaped(value: Any) -> Any:
+def _escape(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _escaped(below) for key, below in value.items()}
+        return {key: _escape(below) for key, below in value.items()}
     if isinstance(value, list | tuple):
-        return [_escaped(item) for item in value]
+        return [_escape(item) for item in value]
     return value.replace("${", r"\${") if isinstance(value, str) else value
 
 
-def _overrides_of_program() -> list[str]:
+def _list_program_overrides() -> list[str]:
     return [argument for argument in sys.argv[1:] if _OVERRIDE.fullmatch(argument)]
 
 
-def _of_server() -> Mapping[str, Any] | None:
+def _read_server_config() -> Mapping[str, Any] | None:
     from nemo_gym.config import bootstrap
 
     current = bootstrap.current()

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from nemo_gym.config.nodes import DictNode, nearest_location, render_path
-from nemo_gym.config.nodes import Path as KeyPath
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.tree import DictTree, nearest_location, render_path
+from nemo_gym.config.tree import Path as KeyPath
 from nemo_gym.config.types import DatasetConfig
 from nemo_gym.paths import find_file
 
@@ -26,16 +26,16 @@ class ServerDataset(NamedTuple):
 
 
 def read_datasets(
-    servers: Iterable[ServerInstance], root: DictNode, working_directory: Path, problems: Problems
+    servers: Iterable[ServerInstance], root: DictTree, working_directory: Path, problems: Problems
 ) -> tuple[ServerDataset, ...]:
     """Return the datasets of all servers. A malformed dataset, or one without its prompt or script, is a problem."""
     return tuple(
-        found for server in servers for found in _datasets_of(server, root, working_directory, problems)
+        found for server in servers for found in _read_datasets(server, root, working_directory, problems)
     )
 
 
-def _datasets_of(
-    server: ServerInstance, root: DictNode, working_directory: Path, problems: Problems
+def _read_datasets(
+    server: ServerInstance, root: DictTree, working_directory: Path, problems: Problems
 ) -> Iterator[ServerDataset]:
     declared = server.config.get("datasets")
     path = (*server.path, "datasets")
@@ -61,7 +61,7 @@ def _datasets_of(
 def _check_files(
     dataset: DatasetConfig,
     at: KeyPath,
-    root: DictNode,
+    root: DictTree,
     working_directory: Path,
     problems: Problems,
 ) -> None:

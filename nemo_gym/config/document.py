@@ -69,7 +69,7 @@ def key_tables() -> str:
     return "\n".join([*used, "", introduction, "", *accepted])
 
 
-def with_current_tables(text: str) -> str:
+def update_tables(text: str) -> str:
     """Replace the text between the two marks by the tables."""
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
@@ -78,4 +78,4 @@ def with_current_tables(text: str) -> str:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    file.write_text(with_current_tables(file.read_text(encoding="utf-8")), encoding="utf-8")
+    file.write_text(update_tables(file.read_text(encoding="utf-8")), encoding="utf-8")

@@ -27,11 +27,11 @@ from nemo_gym.config.addresses import check_addresses
 from nemo_gym.config.allowed import check_allowed
 from nemo_gym.config.datasets import ServerDataset, read_datasets
 from nemo_gym.config.keys import GlobalKeys
-from nemo_gym.config.nodes import DictNode, from_plain, node_at, split_path, to_plain
 from nemo_gym.config.options import Inspect, check_aliases, check_options
 from nemo_gym.config.problems import Location, Problems, did_you_mean
-from nemo_gym.config.pydantic_problems import keys_of, validate
+from nemo_gym.config.pydantic_problems import list_keys, validate
 from nemo_gym.config.servers import ServerInstance, drop_placeholders, find_servers
+from nemo_gym.config.tree import DictTree, build_tree, dump_plain, find_at, split_path
 from nemo_gym.json_objects import member
 from nemo_gym.names import TLS_KEY
 from nemo_gym.paths import display_path
@@ -66,11 +66,11 @@ class GlobalConfig:
     def is_given(self, path: str) -> bool:
         """Return whether the value at the dotted `path` was set, rather than being a default."""
         root = self.provenance.root
-        return node_at(root, split_path(path, root)) is not None
+        return find_at(root, split_path(path, root)) is not None
 
-    def hidden(self) -> dict[str, Any]:
+    def hide_secrets(self) -> dict[str, Any]:
         """Return `data` for display, with every secret replaced by `****`."""
-        return self.provenance.hidden()
+        return self.provenance.hide_secrets()
 
     def secret_values(self) -> set[str]:
         """Return the secrets, which must not appear in logs and messages."""
@@ -143,8 +143,8 @@ class _Loader:
     problems: Problems = field(default_factory=Problems)
 
     def __post_init__(self) -> None:
-        self.command_names = keys_of(self.command_keys) if self.command_keys else {}
-        others = {key for model in self.other_keys for key in keys_of(model)}
+        self.command_names = list_keys(self.command_keys) if self.command_keys else {}
+        others = {key for model in self.other_keys for key in list_keys(model)}
         self.known = {*GlobalKeys.model_fields, *self.command_names, *others}
 
     def load(
@@ -183,7 +183,7 @@ class _Loader:
         runs_code = check_options(servers, data, root, self.problems, self.working_directory, inspect)
         if self.problems.found:
             return None
-        provenance = Provenance.of(root, data)
+        provenance = Provenance.from_config(root, data)
         return GlobalConfig(
             data, servers, datasets, self.problems.warnings, command_keys, provenance, tuple(runs_code)
         )
@@ -191,7 +191,7 @@ class _Loader:
     def outline(self, arguments: Sequence[str]) -> dict[str, Any]:
         composed = compose(self._sources(arguments, ENV_FILE, None), self.problems, self.known)
         root = Directives(composed.root, self.problems).resolve()
-        plain: dict[str, Any] = {} if self.problems.has_gaps else to_plain(root)
+        plain: dict[str, Any] = {} if self.problems.has_gaps else dump_plain(root)
         return plain
 
     def load_keys(self, arguments: Sequence[str], model: type[KeysT]) -> KeysT | None:
@@ -200,9 +200,9 @@ class _Loader:
         root = Directives(composed.root, self.problems).resolve()
         typed = sources.typed_keys
         wanted = {
-            key: node for key, node in root.entries.items() if key in typed or key in self.command_names
+            key: tree for key, tree in root.entries.items() if key in typed or key in self.command_names
         }
-        keys = DictNode(wanted, root.where)
+        keys = DictTree(wanted, root.where)
         report_missing(keys, self.problems)
         data = resolve(root, self.problems, only=set(wanted))
         if model.model_config.get("extra") != "allow":
@@ -220,11 +220,11 @@ class _Loader:
         env = self._read_env(env_path)
         flags = _flags(self.command_keys) | _flags(GlobalKeys)
         overrides = parse_overrides(arguments, self.problems, self.known, flags)
-        given = from_plain(initial or {}, INITIAL, self.problems)
+        given = build_tree(initial or {}, INITIAL, self.problems)
         return ConfigSources(overrides, env, given, self.working_directory)
 
-    def _read_env(self, env_path: Path | None) -> DictNode:
-        empty = DictNode({}, Location("env.yaml"))
+    def _read_env(self, env_path: Path | None) -> DictTree:
+        empty = DictTree({}, Location("env.yaml"))
         if env_path is None:
             return empty
         path = self.working_directory / env_path
@@ -236,7 +236,7 @@ class _Loader:
         self,
         servers: Iterable[ServerInstance],
         data: dict[str, Any],
-        root: DictNode,
+        root: DictTree,
         command_keys: BaseModel | None,
     ) -> None:
         if not member(data, TLS_KEY, "ca"):
@@ -245,7 +245,7 @@ class _Loader:
 
         check_tls(servers, data, root, self.working_directory, command_keys, self.problems)
 
-    def _take_command_keys(self, root: DictNode, data: dict[str, Any]) -> BaseModel | None:
+    def _take_command_keys(self, root: DictTree, data: dict[str, Any]) -> BaseModel | None:
         """Return the command's keys. Keys of commands are removed from `data`, except global keys."""
         given = {key: data[key] for key in self.command_names if key in data}
         for key in (self.known & set(data)) - set(GlobalKeys.model_fields):
@@ -257,5 +257,5 @@ def _flags(model: type[BaseModel] | None) -> set[str]:
     """Return the Boolean keys of `model`, for which `--key` needs no value."""
     if model is None:
         return set()
-    names = keys_of(model)
+    names = list_keys(model)
     return {key for key, name in names.items() if model.model_fields[name].annotation in (bool, bool | None)}

@@ -15,11 +15,11 @@ from typing import Any
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, RootModel, ValidationError
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config.nodes import DictNode, Path, Scalar, nearest_location, node_at, render_path, value_at
 from nemo_gym.config.problems import Location, Problems, did_you_mean
-from nemo_gym.config.pydantic_problems import Fault, faults_of, validate
+from nemo_gym.config.pydantic_problems import Fault, find_faults, validate
 from nemo_gym.config.secrets import hide_in_text, secret_values
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.tree import DictTree, Path, Scalar, find_at, nearest_location, render_path, value_at
 from nemo_gym.config.types import AgentServerRef, Domain
 from nemo_gym.paths import display_path
 
@@ -65,7 +65,7 @@ Inspect = Callable[[Sequence[ServerInstance], Mapping[str, Any]], Mapping[str, I
 def check_options(
     servers: Sequence[ServerInstance],
     data: Mapping[str, Any],
-    root: DictNode,
+    root: DictTree,
     problems: Problems,
     working_directory: FilePath,
     inspect: Inspect | None,
@@ -108,7 +108,7 @@ class _AliasKeys(BaseModel):
     agent_server: AgentServerRef
 
 
-def check_aliases(servers: Iterable[ServerInstance], root: DictNode, problems: Problems) -> None:
+def check_aliases(servers: Iterable[ServerInstance], root: DictTree, problems: Problems) -> None:
     """Check that every second name of an agent names its agent."""
     for server in servers:
         if server.is_alias:
@@ -124,7 +124,7 @@ def option_faults(
     given |= {"name": name, "host": block.get("host") or default_host, "port": 0}
     if "num_workers" in block and type(block["num_workers"]) in (int, type(None)):
         given["num_workers"] = block["num_workers"]  # a class may require the key, also as null
-    known = _accepted_keys(model)
+    known = _list_accepted_keys(model)
     if known is not None:
         # `name` is not an option: it is set to the name of the instance.
         own = (known - {"name"}) | set(ServerKeys.model_fields)
@@ -132,14 +132,14 @@ def option_faults(
     try:
         config = model.model_validate(given)
     except ValidationError as error:
-        yield from faults_of(error, model, given, path)
+        yield from find_faults(error, model, given, path)
         return
     for key, value in block.items():
-        yield from _nested_faults(_field_value(config, key), value, (*path, key), str(implementation))
+        yield from _find_nested_faults(_field_value(config, key), value, (*path, key), str(implementation))
 
 
 def _add(
-    fault: Fault, data: Mapping[str, Any], root: DictNode, problems: Problems, secrets: Iterable[str]
+    fault: Fault, data: Mapping[str, Any], root: DictTree, problems: Problems, secrets: Iterable[str]
 ) -> None:
     if problems.found and _is_unresolved(fault.path, data, root):
         return  # the key that it refers to is missing, which was reported
@@ -147,16 +147,16 @@ def _add(
     add(nearest_location(root, fault.path), hide_in_text(fault.message, secrets), fault.remedy)
 
 
-def _is_stale(fault: Fault, root: DictNode) -> bool:
+def _is_stale(fault: Fault, root: DictTree) -> bool:
     """Return whether a file sets an option that its implementation may have had in an earlier version."""
     return fault.is_unlike_any and nearest_location(root, fault.path).line is not None
 
 
-def _is_unresolved(path: Path, data: Mapping[str, Any], root: DictNode) -> bool:
+def _is_unresolved(path: Path, data: Mapping[str, Any], root: DictTree) -> bool:
     """Return whether the value at `path` could not be resolved, such as `${missing}` or `???`."""
-    node = node_at(root, path)
+    tree = find_at(root, path)
     try:
-        return value_at(data, path) is None and isinstance(node, Scalar) and node.value is not None
+        return value_at(data, path) is None and isinstance(tree, Scalar) and tree.value is not None
     except KeyError:
         return False
 
@@ -171,20 +171,20 @@ def _unknown(block: Mapping[str, Any], known: set[str], path: Path, implementati
         yield Fault(at, message, remedy, is_unlike_any=near is None)
 
 
-def _nested_faults(value: Any, data: Any, path: Path, implementation: str) -> Iterator[Fault]:
+def _find_nested_faults(value: Any, data: Any, path: Path, implementation: str) -> Iterator[Fault]:
     """Yield the unknown keys of nested models, which pydantic ignores."""
     if isinstance(value, BaseModel) and isinstance(data, Mapping):
-        known = _accepted_keys(type(value))
+        known = _list_accepted_keys(type(value))
         if known is not None:
             yield from _unknown(data, known, path, implementation)
         for key, below in data.items():
-            yield from _nested_faults(_field_value(value, key), below, (*path, key), implementation)
+            yield from _find_nested_faults(_field_value(value, key), below, (*path, key), implementation)
     elif isinstance(value, Mapping) and isinstance(data, Mapping):
         for key, below in data.items():
-            yield from _nested_faults(value.get(key), below, (*path, key), implementation)
+            yield from _find_nested_faults(value.get(key), below, (*path, key), implementation)
     elif isinstance(value, list | tuple) and isinstance(data, list):
         for index, (item, below) in enumerate(zip(value, data, strict=False)):
-            yield from _nested_faults(item, below, (*path, index), implementation)
+            yield from _find_nested_faults(item, below, (*path, index), implementation)
 
 
 def _field_value(model: BaseModel, key: str) -> Any:
@@ -193,7 +193,7 @@ def _field_value(model: BaseModel, key: str) -> Any:
     return getattr(model, next(names, ""), None)
 
 
-def _accepted_keys(model: type[BaseModel]) -> set[str] | None:
+def _list_accepted_keys(model: type[BaseModel]) -> set[str] | None:
     """Return the keys that `model` accepts, or None if pydantic or a validator of the model decides."""
     decorators = model.__pydantic_decorators__.model_validators.values()
     if model.model_config.get("extra") in ("allow", "forbid") or issubclass(model, RootModel):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from nemo_gym.failures import ConfigError, GymError, with_remedy
+from nemo_gym.failures import ConfigError, GymError, append_remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.where}: " if self.where else ""
-        return f"{where}{with_remedy(self.message, self.remedy)}"
+        return f"{where}{append_remedy(self.message, self.remedy)}"
 
 
 @dataclass(slots=True)
@@ -119,10 +119,10 @@ class InputChecks:
         if len(self.errors) == 1:
             raise self.errors[0]
         if self.errors:
-            raise ConfigErrors([problem for error in self.errors for problem in problems_of(error)])
+            raise ConfigErrors([problem for error in self.errors for problem in list_problems(error)])
 
 
-def problems_of(error: GymError) -> list[Problem]:
+def list_problems(error: GymError) -> list[Problem]:
     """Return the problems of an error: its own, or all of `ConfigErrors`."""
     if isinstance(error, ConfigErrors):
         return error.problems

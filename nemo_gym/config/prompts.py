@@ -18,7 +18,7 @@ from nemo_gym import PARENT_DIR, WORKING_DIR
 from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
-from nemo_gym.rows.compose import with_params
+from nemo_gym.rows.compose import replace_params
 from nemo_gym.rows.forms import AnyRow, TaskRow
 from nemo_gym.rows.parts import read_params
 
@@ -71,11 +71,11 @@ def fill_prompt(prompt_config: PromptConfig, row: AnyRow) -> list[dict[str, str]
     """
     templates = {"system": prompt_config.system, "user": prompt_config.user}
     given = {role: template for role, template in templates.items() if template is not None}
-    asked = [name for role, template in given.items() for name in _fields_of(template, role, prompt_config)]
+    asked = [name for role, template in given.items() for name in _list_fields(template, role, prompt_config)]
     missing = [name for name in dict.fromkeys(asked) if name not in row]
     if missing:
         raise ConfigError(
-            f"{prompt_config.source} uses {_quoted(missing)}, which the row lacks; it has {_quoted(row)}",
+            f"{prompt_config.source} uses {_quote(missing)}, which the row lacks; it has {_quote(row)}",
             code="prompt_field_missing",
             remedy=_BRACES,
             param=missing[0],
@@ -91,7 +91,7 @@ def apply_prompt_to_row(row: AnyRow, prompt_config: PromptConfig) -> TaskRow:
 
     It replaces an input of the row. Datasets with both are refused (`validate_prompt_compatibility`).
     """
-    return with_params(row, {**read_params(row), "input": fill_prompt(prompt_config, row)})
+    return replace_params(row, {**read_params(row), "input": fill_prompt(prompt_config, row)})
 
 
 def validate_prompt_compatibility(rows: Iterable[AnyRow], prompt_config: PromptConfig) -> None:
@@ -117,20 +117,20 @@ def _locate(path: str) -> Path:
     )
 
 
-def _fields_of(template: str, role: str, prompt_config: PromptConfig) -> list[str]:
+def _list_fields(template: str, role: str, prompt_config: PromptConfig) -> list[str]:
     """Return the field names in `template`, also those inside format specifications."""
     try:
         parts = list(Formatter().parse(template))
     except ValueError as error:
-        raise _malformed(prompt_config, role, str(error)) from error
+        raise _build_template_error(prompt_config, role, str(error)) from error
     names: list[str] = []
     for _, field, specification, _ in parts:
         if field is None:
             continue
         name = field.partition(".")[0].partition("[")[0]
         if not name or name.isdecimal():
-            raise _malformed(prompt_config, role, f"{{{field}}} is not a field name")
-        names += [name, *_fields_of(specification or "", role, prompt_config)]
+            raise _build_template_error(prompt_config, role, f"{{{field}}} is not a field name")
+        names += [name, *_list_fields(specification or "", role, prompt_config)]
     return names
 
 
@@ -138,10 +138,10 @@ def _fill(template: str, role: str, row: AnyRow, prompt_config: PromptConfig) ->
     try:
         return template.format_map(row)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise _malformed(prompt_config, role, f"{type(error).__name__}: {error}") from error
+        raise _build_template_error(prompt_config, role, f"{type(error).__name__}: {error}") from error
 
 
-def _malformed(prompt_config: PromptConfig, role: str, problem: str) -> ConfigError:
+def _build_template_error(prompt_config: PromptConfig, role: str, problem: str) -> ConfigError:
     return ConfigError(
         f"{prompt_config.source} has an invalid template for `{role}`: {problem}",
         code="prompt_malformed",
@@ -156,5 +156,5 @@ def _describe(error: ValidationError) -> str:
     )
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _quote(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "nothing"

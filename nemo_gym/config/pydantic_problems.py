@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path, value_at
 from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.secrets import hide_secrets, is_secret_name
+from nemo_gym.config.tree import DictTree, Path, nearest_location, render_path, value_at
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _PLAIN_WORDS = {
@@ -49,29 +49,29 @@ class Fault(NamedTuple):
 
 
 def validate(
-    model: type[ModelT], data: Mapping[str, Any], root: DictNode, problems: Problems, at: Path = ()
+    model: type[ModelT], data: Mapping[str, Any], root: DictTree, problems: Problems, at: Path = ()
 ) -> ModelT | None:
     """Validate `data`, which is at path `at` of `root`. Returns None, and adds problems, if it is invalid."""
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
-        for fault in faults_of(error, model, data, at):
+        for fault in find_faults(error, model, data, at):
             has_no_place = not fault.path or (fault.is_missing and len(fault.path) == 1)
             where = None if has_no_place else nearest_location(root, fault.path)
             problems.add(where, fault.message, fault.remedy)
         return None
 
 
-def faults_of(
+def find_faults(
     error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], at: Path
 ) -> Iterator[Fault]:
     """Yield the faults of `data`, which is at path `at`: one for each value, also for unions."""
     for path, details in errors_by_path(error, data).items():
-        message, remedy = _describe(details, (*at, *path), _known_beside(model, path))
+        message, remedy = _describe(details, (*at, *path), _list_sibling_keys(model, path))
         yield Fault((*at, *path), message, remedy, details[0]["type"] == "missing")
 
 
-def keys_of(model: type[BaseModel]) -> dict[str, str]:
+def list_keys(model: type[BaseModel]) -> dict[str, str]:
     """Return the field name for each key of `model` as a user writes it."""
     return {field.alias or name: name for name, field in model.model_fields.items()}
 
@@ -139,14 +139,14 @@ def _path_in(data: Any, location: tuple[str | int, ...], is_missing: bool) -> Pa
     return (*path, location[-1]) if is_missing else path
 
 
-def _known_beside(model: type[BaseModel], path: Path) -> set[str]:
+def _list_sibling_keys(model: type[BaseModel], path: Path) -> set[str]:
     """Return the keys that are valid in place of the last key of `path`."""
     models = [model]
     for part in path[:-1]:
         if isinstance(part, str):
-            fields = [each.model_fields[name] for each in models if (name := keys_of(each).get(part))]
+            fields = [each.model_fields[name] for each in models if (name := list_keys(each).get(part))]
             models = [inner for field in fields for inner in _models_in(field.annotation)]
-    return {key for each in models for key in keys_of(each)}
+    return {key for each in models for key in list_keys(each)}
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -8,16 +8,16 @@ from typing import Any
 
 from nemo_gym.config._yaml_files import read_yaml
 from nemo_gym.config.keys import RayRuntimeEnv
-from nemo_gym.config.nodes import DictNode, to_plain
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.secrets import is_secret_name, secret_values
+from nemo_gym.config.tree import DictTree, dump_plain
 from nemo_gym.failures import ConfigError
 
 KEY = "ray_runtime_env"
 
 
-def ray_environment_of(config: Mapping[str, Any], folder: Path) -> RayRuntimeEnv | None:
+def read_ray_environment(config: Mapping[str, Any], folder: Path) -> RayRuntimeEnv | None:
     """Return the environment of a configuration, with absolute paths; None if it has none.
 
     Relative paths start at `folder`, also those in a file. Raises `ConfigErrors` with all problems.
@@ -35,7 +35,7 @@ def ray_environment_of(config: Mapping[str, Any], folder: Path) -> RayRuntimeEnv
             problems.add(where, f"{KEY} {message}", remedy)
     problems.raise_if_any()
     assert environment is not None
-    return _with_absolute_paths(environment, folder)
+    return _make_paths_absolute(environment, folder)
 
 
 def refuse_without_ray(config: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ def refuse_without_ray(config: Mapping[str, Any]) -> None:
         )
 
 
-def for_ray(environment: RayRuntimeEnv) -> dict[str, Any]:
+def build_runtime_env(environment: RayRuntimeEnv) -> dict[str, Any]:
     """Return the `runtime_env` for Ray, which writes it to its tables, logs and command lines. It has no secrets."""
     given = environment.model_dump(exclude_defaults=True, exclude={"env_vars"})
     if not given and not environment.env_vars:
@@ -64,18 +64,18 @@ def secret_variables(environment: RayRuntimeEnv) -> dict[str, str]:
     return {name: value for name, value in environment.env_vars.items() if is_secret_name(name)}
 
 
-def hidden_values(environment: RayRuntimeEnv) -> set[str]:
+def list_hidden_values(environment: RayRuntimeEnv) -> set[str]:
     """Return the values that no message may show."""
     return secret_values(environment.model_dump())
 
 
 def _read(path: Path, display: str, problems: Problems) -> RayRuntimeEnv | None:
     root = read_yaml(path.expanduser(), display, problems)
-    return None if root is None else validate(RayRuntimeEnv, to_plain(root), root, problems)
+    return None if root is None else validate(RayRuntimeEnv, dump_plain(root), root, problems)
 
 
 def _check(given: Mapping[str, Any], problems: Problems) -> RayRuntimeEnv | None:
-    return validate(RayRuntimeEnv, given, DictNode({}, Location(KEY)), problems)
+    return validate(RayRuntimeEnv, given, DictTree({}, Location(KEY)), problems)
 
 
 def _faults(environment: RayRuntimeEnv, folder: Path) -> Iterator[tuple[str, str]]:
@@ -104,7 +104,7 @@ def _can_be_copied(path: Path, key: str) -> bool:
     return path.is_dir() or (key == "py_modules" and path.suffix == ".whl" and path.is_file())
 
 
-def _with_absolute_paths(environment: RayRuntimeEnv, folder: Path) -> RayRuntimeEnv:
+def _make_paths_absolute(environment: RayRuntimeEnv, folder: Path) -> RayRuntimeEnv:
     def absolute(path: str) -> str:
         return str((folder / path).expanduser().resolve())
 

@@ -134,7 +134,7 @@ def hide_secrets(data: Any, known: Iterable[str] = ()) -> Any:
     `known` are further secrets that are hidden wherever they occur.
     """
     found = {secret for secret in (*known, *_secrets_in(data)) if len(secret) >= SHORTEST_SCRUBBED}
-    return _hidden(data, False, Scrubber(found))
+    return _hide(data, False, Scrubber(found))
 
 
 def hide_in_text(text: str, secrets: Iterable[str] = ()) -> str:
@@ -160,15 +160,15 @@ class Leaf(NamedTuple):
     is_secret: bool
 
 
-def leaves_of(data: Any, path: tuple[str | int, ...] = (), under_secret: bool = False) -> Iterator[Leaf]:
+def list_leaves(data: Any, path: tuple[str | int, ...] = (), under_secret: bool = False) -> Iterator[Leaf]:
     """Yield the scalars in `data`, apart from those in lists of numbers that are not secret."""
     if isinstance(data, Mapping):
         above = next((each for each in reversed(path) if isinstance(each, str)), "")
         for key, value in data.items():
-            yield from leaves_of(value, (*path, str(key)), under_secret or _names_secret(key, data, above))
+            yield from list_leaves(value, (*path, str(key)), under_secret or _names_secret(key, data, above))
     elif isinstance(data, list | tuple):
         for index, item in enumerate(() if not under_secret and _is_numeric(data) else data):
-            yield from leaves_of(item, (*path, index), under_secret)
+            yield from list_leaves(item, (*path, index), under_secret)
     else:
         yield Leaf(path, data, under_secret and is_hidden_kind(data))
 
@@ -197,7 +197,7 @@ def _is_numeric(data: Sequence[Any]) -> bool:
 
 
 def _secrets_in(data: Any, nested: int = 0) -> Iterator[str]:
-    for leaf in leaves_of(data):
+    for leaf in list_leaves(data):
         if leaf.is_secret:
             yield str(leaf.value)
         elif isinstance(leaf.value, str):
@@ -219,7 +219,7 @@ def _keys_in(data: Any) -> Iterator[str]:
 
 def _secrets_in_text(text: str, nested: int = 0) -> Iterator[str]:
     if "://" in text or "sig=" in text:
-        yield from _secrets_of_urls(text)
+        yield from _find_url_secrets(text)
     if "=" in text and _CONNECTION.fullmatch(text.strip()):
         pairs = _PAIR_OF_SEMICOLONS if ";" in text or " " not in text.strip() else _PAIR_OF_SPACES
         for match in pairs.finditer(text):
@@ -246,7 +246,7 @@ def _secrets_in_json(text: str, nested: int) -> Iterator[str]:
         yield from {json.dumps(secret, ensure_ascii=escaped)[1:-1] for escaped in (False, True)} - {secret}
 
 
-def _secrets_of_urls(text: str) -> Iterator[str]:
+def _find_url_secrets(text: str) -> Iterator[str]:
     for match in _USERINFO.finditer(text):
         yield match[0]
         yield from (part for part in match[0].split(":", 1)[1:] if part)
@@ -261,7 +261,7 @@ def _secrets_of_urls(text: str) -> Iterator[str]:
     yield from (match["path"] for match in _WEBHOOK.finditer(text))
 
 
-def _hidden(data: Any, under_secret: bool, scrubber: Scrubber, above: str = "") -> Any:
+def _hide(data: Any, under_secret: bool, scrubber: Scrubber, above: str = "") -> Any:
     if isinstance(data, Mapping):
         hidden: dict[Any, Any] = {}
         for key, value in data.items():
@@ -269,12 +269,12 @@ def _hidden(data: Any, under_secret: bool, scrubber: Scrubber, above: str = "") 
             shown = scrubber.hide(key) if isinstance(key, str) else key
             if shown != key and shown in hidden:
                 shown = f"{shown} {len(hidden) + 1}"
-            hidden[shown] = _hidden(value, is_secret, scrubber, str(key))
+            hidden[shown] = _hide(value, is_secret, scrubber, str(key))
         return hidden
     if isinstance(data, list | tuple):
         if not under_secret and _is_numeric(data):
             return list(data)
-        return [_hidden(item, under_secret, scrubber, above) for item in data]
+        return [_hide(item, under_secret, scrubber, above) for item in data]
     if under_secret and is_hidden_kind(data):
         return HIDDEN
     return _hide_own(scrubber.hide(data)) if isinstance(data, str) else data

@@ -21,14 +21,14 @@ from nemo_gym.config.components import (
     RESOURCES_SERVER,
     ComponentKind,
     NamedFile,
-    config_of_path,
     find_components,
     find_config,
+    find_config_at,
     has_component,
 )
 from nemo_gym.config.loading import outline
 from nemo_gym.config.problems import Problems, did_you_mean
-from nemo_gym.config.spelling import spelled
+from nemo_gym.config.spelling import spell
 from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.paths import extra_roots, search_roots, set_extra_roots
 
@@ -73,7 +73,7 @@ def select(
     If `needs_model` is false, no model is added. Raises `ConfigErrors` with every unknown and ambiguous name.
     """
     selector = _Selector(working_directory)
-    files = [*selector.named(selection), *map(str, selection.configs)]
+    files = [*selector.list_overrides(selection), *map(str, selection.configs)]
     if selection.model_type is not None:
         files += selector.config(MODEL, selection.model_type)
     agent = selector.agent_block(selection.agent_type) if selection.agent_type else None
@@ -89,11 +89,11 @@ def select(
             url = url or "http:"  # a missing URL is reported, and a missing key would be noise beside it
         added += _key_for_plain_http(str(url or "https:"), found)
     return SelectedConfig(
-        [*paths, *added, *overrides], _name_of(selection), selector.is_benchmark, set(found)
+        [*paths, *added, *overrides], _choose_name(selection), selector.is_benchmark, set(found)
     )
 
 
-def _name_of(selection: NamedConfig) -> str | None:
+def _choose_name(selection: NamedConfig) -> str | None:
     names = (*selection.targets, *selection.environments, *selection.benchmarks, *selection.resources_servers)
     first = next(iter((*names, *selection.configs)), None)
     return Path(first).stem if first is not None else None
@@ -106,7 +106,7 @@ def _key_for_plain_http(url: str, found: Mapping[str, Any]) -> list[str]:
 
 
 def _config_paths(files: Sequence[str]) -> str:
-    return f"++config_paths={spelled(list(dict.fromkeys(files)))}"
+    return f"++config_paths={spell(list(dict.fromkeys(files)))}"
 
 
 @dataclass
@@ -115,7 +115,7 @@ class _Selector:
     problems: Problems = field(default_factory=Problems)
     is_benchmark: bool = False
 
-    def named(self, selection: NamedConfig) -> Iterator[str]:
+    def list_overrides(self, selection: NamedConfig) -> Iterator[str]:
         for target in selection.targets:
             yield from self._target(target)
         for kind, names in (
@@ -151,7 +151,7 @@ class _Selector:
         if target.endswith((".yaml", ".yml")) and not Path(target).expanduser().is_file():
             return [target]  # a file of a root, or the loader reports it
         if _is_path(target):
-            found = config_of_path(target, self.problems)
+            found = find_config_at(target, self.problems)
             return [self._file(found)] if found else []
         kinds = [each for each in (ENVIRONMENT, BENCHMARK, RESOURCES_SERVER) if self._has(each, target)]
         if kinds[:1] == [ENVIRONMENT] and RESOURCES_SERVER in kinds:
@@ -199,7 +199,7 @@ def _agent_overrides(
         yield from _new_agent(environments[0], replacement or _default_agent(), agent_type or DEFAULT_AGENT)
     elif replacement is not None and len(agents) == 1:
         ((name, own),) = agents.items()
-        yield from _replaced_agent(name, own, replacement)
+        yield from _replace_agent(name, own, replacement)
     elif replacement is not None:
         listed = ", ".join(agents) or "none"
         problems.add(
@@ -216,17 +216,17 @@ def _new_agent(environment: str, block: Mapping[str, Any], agent_type: str) -> I
     ((implementation, options),) = block.items()
     server = {"type": RESOURCES_SERVER.folder, "name": environment}
     name = f"{environment}_{agent_type.partition('/')[0]}"
-    yield f"++{name}.{AGENTS}.{implementation}={spelled({**options, 'resources_server': server})}"
+    yield f"++{name}.{AGENTS}.{implementation}={spell({**options, 'resources_server': server})}"
 
 
-def _replaced_agent(name: str, own: Mapping[str, Any], block: Mapping[str, Any]) -> Iterator[str]:
+def _replace_agent(name: str, own: Mapping[str, Any], block: Mapping[str, Any]) -> Iterator[str]:
     """The agent keeps its name, so that rows and environment servers that refer to it stay valid."""
     ((implementation, options),) = block.items()
     ((former, former_options),) = own.items()
     kept = {key: former_options[key] for key in ("resources_server", "datasets") if key in former_options}
     if former != implementation:
         yield f"++{name}.{AGENTS}._delete_key={former}"
-    yield f"++{name}.{AGENTS}.{implementation}={spelled({**options, **kept})}"
+    yield f"++{name}.{AGENTS}.{implementation}={spell({**options, **kept})}"
 
 
 def _runs_an_environment(block: Mapping[str, Any]) -> bool:

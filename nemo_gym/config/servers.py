@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.config.nodes import DictNode, Node, Scalar, node_at, remove_at
 from nemo_gym.config.problems import Location, Problem, Problems, did_you_mean
+from nemo_gym.config.tree import DictTree, Scalar, Tree, find_at, remove_at
 from nemo_gym.names import AGENT_ALIAS, SERVER_KINDS, ServerKind
 from nemo_gym.paths import candidates, search_roots
 
@@ -59,17 +59,17 @@ def is_alias(kind: str, implementation: str) -> bool:
     return kind == "environment_servers" and implementation == AGENT_ALIAS
 
 
-def root_of(folder: Path) -> Path:
+def find_root(folder: Path) -> Path:
     """Return the root of an implementation's folder: the parent of `resources_servers/` or the like."""
     return next((each.parent for each in folder.parents if each.name in SERVER_KINDS), folder.parents[1])
 
 
-def drop_placeholders(root: DictNode) -> DictNode:
+def drop_placeholders(root: DictTree) -> DictTree:
     """Return `root` without the placeholders of models that also have a real implementation."""
     for name in root.entries:
-        models = node_at(root, (name, "responses_api_models"))
+        models = find_at(root, (name, "responses_api_models"))
         if (
-            isinstance(models, DictNode)
+            isinstance(models, DictTree)
             and len(models.entries) > 1
             and PLACEHOLDER_IMPLEMENTATION in models.entries
         ):
@@ -78,7 +78,7 @@ def drop_placeholders(root: DictNode) -> DictNode:
 
 
 def find_servers(
-    root: DictNode,
+    root: DictTree,
     data: Mapping[str, Any],
     reserved: Iterable[str],
     working_directory: Path,
@@ -88,50 +88,50 @@ def find_servers(
     flaws_are_errors = data.get("error_on_almost_servers", True) is not False
     ignored = set(reserved)
     servers = []
-    for name, node in root.entries.items():
+    for name, tree in root.entries.items():
         if name in ignored:
             continue
-        found = _read_block(name, node, data[name], working_directory)
+        found = _read_block(name, tree, data[name], working_directory)
         if isinstance(found, ServerInstance):
             servers.append(found)
-        elif found is not None and (near := _meant_server(name, node, root)):
-            problems.add(node.where, f"There is no server {name!r}.", near)
-        elif found is not None and flaws_are_errors and not is_fragment(node):
+        elif found is not None and (near := _suggest_server(name, tree, root)):
+            problems.add(tree.where, f"There is no server {name!r}.", near)
+        elif found is not None and flaws_are_errors and not is_fragment(tree):
             problems.add(found.where, found.message, found.remedy)
         elif found is not None:
             problems.warn(f"{found.where}: {found.message} It is not started.")
     return tuple(servers)
 
 
-def _meant_server(name: str, node: Node, root: DictNode) -> str | None:
+def _suggest_server(name: str, tree: Tree, root: DictTree) -> str | None:
     """Return a hint at a similar server name if only an override has created this block."""
     others = {other for other, block in root.entries.items() if other != name and is_server_block(block)}
-    return did_you_mean(name, others) if node.where.text is not None else None
+    return did_you_mean(name, others) if tree.where.text is not None else None
 
 
-def is_server_block(node: Node) -> bool:
+def is_server_block(tree: Tree) -> bool:
     """Return whether a block is a server or an incomplete one."""
-    return isinstance(node, DictNode) and (
-        any(kind in node.entries for kind in SERVER_KINDS) or bool(_near_kind(node))
+    return isinstance(tree, DictTree) and (
+        any(kind in tree.entries for kind in SERVER_KINDS) or bool(_suggest_kind(tree))
     )
 
 
-def is_fragment(block: Node) -> bool:
+def is_fragment(block: Tree) -> bool:
     """Return whether a block of a file has options of one implementation, but no `entrypoint`."""
-    if not isinstance(block, DictNode) or block.where.text is not None or len(block.entries) != 1:
+    if not isinstance(block, DictTree) or block.where.text is not None or len(block.entries) != 1:
         return False
     [kind] = block.entries.values()
-    implementations = list(kind.entries.values()) if isinstance(kind, DictNode) else []
-    if len(implementations) != 1 or not isinstance(implementations[0], DictNode):
+    implementations = list(kind.entries.values()) if isinstance(kind, DictTree) else []
+    if len(implementations) != 1 or not isinstance(implementations[0], DictTree):
         return False
     options = implementations[0].entries
     return bool(options) and not difflib.get_close_matches("entrypoint", options, n=1)
 
 
 def _read_block(
-    name: str, block: Node, data: Any, working_directory: Path
+    name: str, block: Tree, data: Any, working_directory: Path
 ) -> ServerInstance | Problem | None:
-    if not isinstance(block, DictNode):
+    if not isinstance(block, DictTree):
         if not isinstance(data, Mapping) or set(SERVER_KINDS).isdisjoint(data):
             return None
         message = f"{name} is an interpolation of another server, and has no block of its own."
@@ -144,29 +144,29 @@ def _read_block(
             block.where, f"{name} has {len(kinds)} kinds: {', '.join(kinds)}.", "A server has one kind."
         )
     kind = kinds[0]
-    for key, node in block.entries.items():
+    for key, tree in block.entries.items():
         if key != kind:
             return Problem(
-                node.where,
+                tree.where,
                 f"{name}.{key} has no meaning beside {kind}.",
-                f"Move it into {_place_of_options(name, kind, block.entries[kind])}.",
+                f"Move it into {_join_option_keys(name, kind, block.entries[kind])}.",
             )
     return _read_kind(name, kind, block.entries[kind], data, working_directory)
 
 
-def _place_of_options(name: str, kind: ServerKind, node: Node) -> str:
-    implementations = list(node.entries) if isinstance(node, DictNode) else []
+def _join_option_keys(name: str, kind: ServerKind, tree: Tree) -> str:
+    implementations = list(tree.entries) if isinstance(tree, DictTree) else []
     return ".".join([name, kind, *implementations] if len(implementations) == 1 else [name, kind])
 
 
 def _read_kind(
-    name: str, kind: ServerKind, node: Node, data: Any, working_directory: Path
+    name: str, kind: ServerKind, tree: Tree, data: Any, working_directory: Path
 ) -> ServerInstance | Problem | None:
-    implementations = node.entries if isinstance(node, DictNode) else {}
+    implementations = tree.entries if isinstance(tree, DictTree) else {}
     names = [each for each in implementations if each != PLACEHOLDER_IMPLEMENTATION]
     if not names:
         is_placeholder = PLACEHOLDER_IMPLEMENTATION in implementations
-        return None if is_placeholder else Problem(node.where, f"{name}.{kind} has no implementation folder.")
+        return None if is_placeholder else Problem(tree.where, f"{name}.{kind} has no implementation folder.")
     if len(names) > 1:
         return Problem(
             implementations[names[1]].where,
@@ -177,24 +177,24 @@ def _read_kind(
 
 
 def _read_implementation(
-    name: str, kind: ServerKind, implementation: str, node: Node, data: Any, working_directory: Path
+    name: str, kind: ServerKind, implementation: str, tree: Tree, data: Any, working_directory: Path
 ) -> ServerInstance | Problem:
     place = f"{name}.{kind}.{implementation}"
-    if not isinstance(node, DictNode):
-        return Problem(node.where, f"{place} is not a mapping.", "Add at least an `entrypoint`.")
-    entrypoint = node.entries.get("entrypoint")
+    if not isinstance(tree, DictTree):
+        return Problem(tree.where, f"{place} is not a mapping.", "Add at least an `entrypoint`.")
+    entrypoint = tree.entries.get("entrypoint")
     config = data[kind][implementation]
     if is_alias(kind, implementation):
-        return ServerInstance(name, kind, implementation, Path(), "", config, node.where)
+        return ServerInstance(name, kind, implementation, Path(), "", config, tree.where)
     if entrypoint is None:
-        near = difflib.get_close_matches("entrypoint", node.entries, n=1)
+        near = difflib.get_close_matches("entrypoint", tree.entries, n=1)
         meant = f"Did you mean `entrypoint` by {near[0]!r}?" if near else "Write `entrypoint: app.py`."
-        return Problem(node.where, f"{place} has no `entrypoint`.", meant)
+        return Problem(tree.where, f"{place} has no `entrypoint`.", meant)
     if not isinstance(entrypoint, Scalar) or not isinstance(config["entrypoint"], str):
         return Problem(
             entrypoint.where, f"{place}.entrypoint is not the name of a file.", "Write `entrypoint: app.py`."
         )
-    directory = _find_folder(kind, implementation, working_directory, node.where)
+    directory = _find_folder(kind, implementation, working_directory, tree.where)
     if isinstance(directory, Problem):
         return directory
     file = config["entrypoint"]
@@ -207,11 +207,11 @@ def _read_implementation(
         return Problem(entrypoint.where, f"There is no {file} in {directory}.", remedy)
     workers = config.get("num_workers")
     count = workers if isinstance(workers, int) and workers > 0 else 1
-    return ServerInstance(name, kind, implementation, directory, file, config, node.where, count)
+    return ServerInstance(name, kind, implementation, directory, file, config, tree.where, count)
 
 
-def _misspelt_kind(name: str, block: DictNode) -> Problem | None:
-    near = _near_kind(block)
+def _misspelt_kind(name: str, block: DictTree) -> Problem | None:
+    near = _suggest_kind(block)
     if near is None:
         return None
     key, kind = near
@@ -219,14 +219,14 @@ def _misspelt_kind(name: str, block: DictNode) -> Problem | None:
     return Problem(block.entries[key].where, f"{name}.{key} is not a kind of server.", remedy)
 
 
-def _near_kind(block: DictNode) -> tuple[str, str | None] | None:
+def _suggest_kind(block: DictTree) -> tuple[str, str | None] | None:
     """Return the key in place of a kind, and the kind that it resembles; None if the block is not a server."""
-    for key, node in block.entries.items():
+    for key, tree in block.entries.items():
         near = difflib.get_close_matches(key, SERVER_KINDS, n=1, cutoff=_KIND_CUTOFF)
-        if near and isinstance(node, DictNode):
+        if near and isinstance(tree, DictTree):
             return key, near[0]
-        inner = node.entries.values() if isinstance(node, DictNode) else ()
-        if any(isinstance(below, DictNode) and "entrypoint" in below.entries for below in inner):
+        inner = tree.entries.values() if isinstance(tree, DictTree) else ()
+        if any(isinstance(below, DictTree) and "entrypoint" in below.entries for below in inner):
             return key, near[0] if near else None
     return None
 

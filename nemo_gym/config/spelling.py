@@ -8,17 +8,17 @@ from collections.abc import Mapping
 _BEFORE_QUOTE = re.compile(r'(\\*)("|$)')
 
 
-def spelled(value: object) -> str:
+def spell(value: object) -> str:
     """Return a plain value as the right-hand side of an override. Text is quoted, so that it stays text."""
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{spelled(below)}" for key, below in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{spell(below)}" for key, below in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(spelled, value))}]"
+        return f"[{','.join(map(spell, value))}]"
     if isinstance(value, str):
-        return f'"{_BEFORE_QUOTE.sub(_escaped, value)}"'
+        return f'"{_BEFORE_QUOTE.sub(_escape, value)}"'
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     """A backslash is an escape only in front of a quote."""
     return found[1] * 2 + ('\\"' if found[2] else "")

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from nemo_gym.config.addresses import called_host
+from nemo_gym.config.addresses import find_called_host
 from nemo_gym.config.keys import own_address
-from nemo_gym.config.nodes import DictNode, nearest_location
 from nemo_gym.config.problems import ConfigErrors, Problem, Problems
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.tree import DictTree, nearest_location
 from nemo_gym.names import HEAD_SERVER, TLS_KEY
 
 _FILES = ("cert", "key", "ca")
@@ -61,7 +61,7 @@ def server_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
     return _usable(_new_server_context, config[TLS_KEY], "cert", "key")
 
 
-def ca_of(config: Mapping[str, Any]) -> str | None:
+def read_ca(config: Mapping[str, Any]) -> str | None:
     """Return the file of certificates that clients of a gym trust; None without TLS."""
     return str(config[TLS_KEY]["ca"]) if uses_tls(config) else None
 
@@ -119,7 +119,7 @@ def _new_client_context(files: Mapping[str, str]) -> ssl.SSLContext:
 # --- Checks -------------------------------------------------------------------------------------------------------
 
 
-def faults_of(tls: Mapping[str, str], hosts: Sequence[str]) -> list[TlsFault]:
+def find_tls_faults(tls: Mapping[str, str], hosts: Sequence[str]) -> list[TlsFault]:
     """Return the errors in the files with which servers listen on this machine and are called as `hosts`."""
     faults = [fault for key in _FILES for fault in _file_faults(key, tls.get(key))]
     if faults:
@@ -135,7 +135,7 @@ def faults_of(tls: Mapping[str, str], hosts: Sequence[str]) -> list[TlsFault]:
 def check_tls(
     servers: Iterable[ServerInstance],
     data: dict[str, Any],
-    root: DictNode,
+    root: DictTree,
     folder: Path,
     command_keys: BaseModel | None,
     problems: Problems,
@@ -150,7 +150,7 @@ def check_tls(
     if not servers:
         return
     placement = getattr(command_keys, "placement", None) or "process"
-    for fault in faults_of(tls, _hosts(servers, data, placement)):
+    for fault in find_tls_faults(tls, _hosts(servers, data, placement)):
         problems.add(nearest_location(root, (TLS_KEY, fault.key)), fault.message, fault.remedy)
 
 
@@ -161,12 +161,12 @@ def _hosts(servers: Iterable[ServerInstance], data: Mapping[str, Any], placement
     if placement == "ray":  # Ray knows this machine's address
         return [data["advertised_host"]] if data.get("advertised_host") else []
     blocks = (data[HEAD_SERVER], *(server.config for server in servers))
-    return sorted({called_host(block.get("host") or data["default_host"]) for block in blocks})
+    return sorted({find_called_host(block.get("host") or data["default_host"]) for block in blocks})
 
 
 def require_usable(config: Mapping[str, Any], *hosts: str) -> None:
     """Raise `ConfigErrors` if a gym uses TLS and its files are unusable for servers here that are called as `hosts`."""
-    if uses_tls(config) and (faults := faults_of(config[TLS_KEY], hosts)):
+    if uses_tls(config) and (faults := find_tls_faults(config[TLS_KEY], hosts)):
         raise _errors(faults)
 
 

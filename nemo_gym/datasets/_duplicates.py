@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from nemo_gym.datasets._statistics import text_of_item
+from nemo_gym.datasets._statistics import read_item_text
 from nemo_gym.rollouts.plan.task_rows import Task
 from nemo_gym.rows.parts import read_task_data
 
@@ -58,7 +58,7 @@ class SplitRows:
         self.prompts[prompt] = _SHARED if prompt in self.prompts else place
         return None
 
-    def leaked_from(self, held_out: SplitRows, task: Task) -> Place | None:
+    def find_leak(self, held_out: SplitRows, task: Task) -> Place | None:
         """Return the row of `held_out` that leaks through `task`, a row of this split, or None."""
         same = held_out.rows.get(row_digest(task))
         if same is not None:
@@ -77,17 +77,17 @@ def prompt_digest(task: Task) -> bytes:
     """Return the digest of a row's normalized input and of its tools."""
     asked = task.params["input"]
     items = [{"content": asked}] if isinstance(asked, str) else asked
-    messages = [[item.get("role", "user"), _normalized(item)] for item in items]
+    messages = [[item.get("role", "user"), _normalize(item)] for item in items]
     tools = [tool.get("name") for tool in task.params.get("tools") or () if isinstance(tool, Mapping)]
     return _digest([messages, tools])
 
 
-def _normalized(item: Mapping[str, Any]) -> Any:
+def _normalize(item: Mapping[str, Any]) -> Any:
     """Return an item's text without case and extra white space, and its other parts unchanged."""
     content = item.get("content")
     parts = content if isinstance(content, list) else []
     others = [part for part in parts if isinstance(part, Mapping) and "text" not in part]
-    return [" ".join(text_of_item(item).split()).casefold(), others]
+    return [" ".join(read_item_text(item).split()).casefold(), others]
 
 
 def _digest(value: Any) -> bytes:

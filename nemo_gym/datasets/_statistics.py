@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from nemo_gym.metrics import sample_standard_deviation
-from nemo_gym.responses.wire import text_of_content
+from nemo_gym.responses.wire import read_content_text
 from nemo_gym.rollouts.plan.task_rows import Task
 from nemo_gym.rows.parts import read_task_data
 
@@ -38,7 +38,7 @@ class DatasetStatistics:
         self.parameters.update(key for key in task.params if key != "input")
         self.messages.append(1 if isinstance(asked, str) else len(asked))
         self.input_characters.append(
-            len(asked) if isinstance(asked, str) else sum(len(text_of_item(item)) for item in asked)
+            len(asked) if isinstance(asked, str) else sum(len(read_item_text(item)) for item in asked)
         )
         self.tools.append(len(task.params.get("tools") or ()))
 
@@ -53,13 +53,13 @@ class DatasetStatistics:
             "agents": dict(sorted(self.agents.items())),
             "fields": dict(sorted(self.fields.items())),
             "parameters": dict(sorted(self.parameters.items())),
-            "messages": summary_of(self.messages),
-            "input_characters": summary_of(self.input_characters),
-            "tools": summary_of(self.tools),
+            "messages": summarize(self.messages),
+            "input_characters": summarize(self.input_characters),
+            "tools": summarize(self.tools),
         }
 
 
-def summary_of(numbers: Sequence[int]) -> dict[str, float]:
+def summarize(numbers: Sequence[int]) -> dict[str, float]:
     """Return count, minimum, mean, maximum and sample standard deviation; only the count if it is 0."""
     if not numbers:
         return {"count": 0}
@@ -72,6 +72,6 @@ def summary_of(numbers: Sequence[int]) -> dict[str, float]:
     }
 
 
-def text_of_item(item: Mapping[str, Any]) -> str:
+def read_item_text(item: Mapping[str, Any]) -> str:
     """Return the text of an input item: of a message, a tool output or the arguments of a call."""
-    return text_of_content(item.get("content") or item.get("output") or item.get("arguments"))
+    return read_content_text(item.get("content") or item.get("output") or item.get("arguments"))

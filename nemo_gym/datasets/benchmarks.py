@@ -40,7 +40,7 @@ class PreparedDataset(NamedTuple):
     dependencies: tuple[str, ...]
 
 
-def prepared_datasets(
+def find_prepared_datasets(
     config: Mapping[str, Any], split: str, working_directory: Path, problems: Problems
 ) -> list[PreparedDataset]:
     """Return the datasets of type `split` that have a script. `config` holds plain values; nothing of it is checked.
@@ -65,7 +65,7 @@ def prepared_datasets(
 
 def report_missing_packages(dataset: PreparedDataset, problems: Problems) -> None:
     """Add a problem if this interpreter lacks a package that the script imports or the dataset declares."""
-    missing = [*_missing_modules(dataset), *_missing_requirements(dataset.dependencies)]
+    missing = [*_find_missing_modules(dataset), *_find_missing_requirements(dataset.dependencies)]
     if missing:
         names = ", ".join(dict.fromkeys(missing))
         problems.add(
@@ -110,25 +110,25 @@ def _datasets(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from (each for each in datasets or () if isinstance(each, Mapping))
 
 
-def _missing_modules(dataset: PreparedDataset) -> Iterator[str]:
+def _find_missing_modules(dataset: PreparedDataset) -> Iterator[str]:
     local = {path.stem for folder in (dataset.root, dataset.script.parent) for path in folder.glob("*")}
-    for name in _imported(dataset.script):
+    for name in _list_imports(dataset.script):
         if name not in sys.stdlib_module_names and name not in local and find_spec(name) is None:
             yield name
 
 
-def _imported(script: Path) -> set[str]:
+def _list_imports(script: Path) -> set[str]:
     """Return the top-level names of all modules that the script imports, also inside functions."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(script.read_bytes(), str(script))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names.add(node.module.partition(".")[0])
+    for element in ast.walk(ast.parse(script.read_bytes(), str(script))):
+        if isinstance(element, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in element.names}
+        elif isinstance(element, ast.ImportFrom) and not element.level and element.module:
+            names.add(element.module.partition(".")[0])
     return names
 
 
-def _missing_requirements(lines: tuple[str, ...]) -> Iterator[str]:
+def _find_missing_requirements(lines: tuple[str, ...]) -> Iterator[str]:
     for line in lines:
         try:
             name = Requirement(line).name

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from nemo_gym.datasets.task_schemas import faults_of, task_faults
+from nemo_gym.datasets.task_schemas import find_field_faults, task_faults
 from nemo_gym.responses.schemas import ResponseCreateParams
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper, read_object
@@ -29,7 +29,7 @@ def check_line(shaper: TaskShaper, line: bytes, schema: TypeAdapter[Any] | None 
     try:
         ResponseCreateParams.model_validate(task.params)
     except ValidationError as error:
-        faults += faults_of(error, task.params, PARAMS_KEY)
+        faults += find_field_faults(error, task.params, PARAMS_KEY)
     if faults:
         raise FaultyRowError(*faults[:_MOST_FAULTS])
     return task

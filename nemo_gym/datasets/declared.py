@@ -24,10 +24,10 @@ class DeclaredDataset(NamedTuple):
     """None if the rows must name it."""
 
 
-def declared_datasets(config: GlobalConfig) -> Iterator[DeclaredDataset]:
+def list_declared_datasets(config: GlobalConfig) -> Iterator[DeclaredDataset]:
     """Yield every dataset of the configuration, in order."""
     for each in config.datasets:
-        yield DeclaredDataset(each, each.dataset.agent or _agent_of(each.server, config))
+        yield DeclaredDataset(each, each.dataset.agent or _find_agent(each.server, config))
 
 
 def environment_folder(declared: DeclaredDataset, config: GlobalConfig) -> Path | None:
@@ -42,7 +42,7 @@ def environment_folder(declared: DeclaredDataset, config: GlobalConfig) -> Path 
     return next((server.directory for server in found if server.kind == "resources_servers"), None)
 
 
-def _agent_of(server: ServerInstance, config: GlobalConfig) -> str | None:
+def _find_agent(server: ServerInstance, config: GlobalConfig) -> str | None:
     """Return a server that runs rows, or the agent that uses a resources server; None unless there is exactly one."""
     if server.kind in ("responses_api_agents", "environment_servers"):
         return server.name
@@ -55,7 +55,7 @@ def _agent_of(server: ServerInstance, config: GlobalConfig) -> str | None:
     return agents[0] if len(agents) == 1 else None
 
 
-def declared_files(
+def list_declared_files(
     config: GlobalConfig,
     split: str,
     agent_name: str | None = None,
@@ -66,7 +66,7 @@ def declared_files(
 
     `num_repeats` and `prompt` override those of the datasets. Raises `ConfigError` if there is none, or no file.
     """
-    declared = list(declared_datasets(config))
+    declared = list(list_declared_datasets(config))
     of_agent = [(each, agent) for each, agent in declared if agent_name in (None, agent)]
     wanted = [(each, agent) for each, agent in of_agent if each.dataset.type == split]
     if not wanted:
@@ -76,7 +76,7 @@ def declared_files(
             code="no_dataset",
             remedy=_other_choice(agent_name, declared, of_agent),
         )
-    return [_file_of(each, agent, num_repeats, prompt) for each, agent in wanted]
+    return [_build_file(each, agent, num_repeats, prompt) for each, agent in wanted]
 
 
 def _other_choice(
@@ -95,7 +95,7 @@ def _other_choice(
     return f"Datasets are declared for {' and '.join(agents)}. Name one of them, or {files}"
 
 
-def _file_of(
+def _build_file(
     each: ServerDataset, agent: str | None, num_repeats: int | None, prompt: Path | None
 ) -> DatasetFile:
     dataset = each.dataset

@@ -44,10 +44,14 @@ class HuggingFaceHub:
                     [file] if file else api.list_repo_files(repo_id, repo_type="dataset", revision=revision)
                 )
                 found = api.hf_hub_download(
-                    repo_id, _only_rows_of(files), repo_type="dataset", revision=revision, local_dir=folder
+                    repo_id,
+                    _choose_rows_file(files),
+                    repo_type="dataset",
+                    revision=revision,
+                    local_dir=folder,
                 )
             except Exception as error:
-                raise _explained(error, f"fetch {file or 'a dataset'} from {repo_id}") from error
+                raise _explain(error, f"fetch {file or 'a dataset'} from {repo_id}") from error
             return Path(found).replace(to)
 
     def upload(self, path: Path, repo_id: str, file: str, *, private: bool = False, message: str = "") -> str:
@@ -62,7 +66,7 @@ class HuggingFaceHub:
                 commit_message=message or f"Upload {file}",
             )
         except Exception as error:
-            raise _explained(error, f"upload {file} to {repo_id}") from error
+            raise _explain(error, f"upload {file} to {repo_id}") from error
         return str(committed.commit_url)
 
     def _api(self) -> HfApi:
@@ -77,7 +81,7 @@ class HuggingFaceHub:
         return HfApi(endpoint=self._endpoint, token=self._token)
 
 
-def _only_rows_of(files: list[str]) -> str:
+def _choose_rows_file(files: list[str]) -> str:
     """Return the only JSONL file of a repository."""
     rows = files if len(files) == 1 else [file for file in files if file.endswith(JSONL_ENDINGS)]
     if len(rows) == 1:
@@ -89,7 +93,7 @@ def _only_rows_of(files: list[str]) -> str:
     )
 
 
-def _explained(error: Exception, purpose: str) -> GymError:
+def _explain(error: Exception, purpose: str) -> GymError:
     """Return an error of the hub's client as one of the gym."""
     if isinstance(error, GymError):
         return error

@@ -2,7 +2,7 @@
 
     def main(arguments: Sequence[str] | None = None) -> None:
         options = generator_options(__doc__, arguments)
-        write_rows(made_tasks(make_task, options), options.output)
+        write_rows(make_tasks(make_task, options), options.output)
 
 A script that fails does not change its output. It prints the reason in one line, with file and line number of a bad
 row, and exits with 2.
@@ -56,7 +56,7 @@ def converter_options(description: str | None, arguments: Sequence[str] | None) 
     return parser.parse_args(arguments)
 
 
-def made_tasks(
+def make_tasks(
     make_task: Callable[[int, random.Random], Mapping[str, Any]], options: argparse.Namespace
 ) -> Iterator[Mapping[str, Any]]:
     """Yield `options.size` tasks, made with one random generator seeded with `options.seed`."""
@@ -64,7 +64,7 @@ def made_tasks(
     return (make_task(index, rng) for index in range(options.size))
 
 
-def converted(
+def convert_rows(
     path: Path, convert: Callable[[dict[str, Any]], Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the converted rows of a file.

@@ -23,7 +23,7 @@ from nemo_gym.datasets.checking import check_line
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
-from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
+from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RowFaults, Task
 
 TRAIN: DatasetType = "train"
@@ -77,7 +77,7 @@ class PreparationReport:
     def where(self, place: Place) -> str:
         return f"{self.files[place.file].source.file.path}:{place.line}"
 
-    def statistics_of(self, split: DatasetType) -> DatasetStatistics:
+    def merge_statistics(self, split: DatasetType) -> DatasetStatistics:
         """Return the statistics of all files of a split."""
         whole = DatasetStatistics()
         for file in self.files:
@@ -96,7 +96,7 @@ class PreparationReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        def listed(found: Sequence[Repetition]) -> list[dict[str, str]]:
+        def list_repetitions(found: Sequence[Repetition]) -> list[dict[str, str]]:
             return [{"row": self.where(one.place), "first": self.where(one.first)} for one in found]
 
         return {
@@ -111,11 +111,11 @@ class PreparationReport:
                 }
                 for file in self.files
             ],
-            "splits": {split: self.statistics_of(split).to_json() for split in self.splits()},
+            "splits": {split: self.merge_statistics(split).to_json() for split in self.splits()},
             "faults": self.faults.shown,
             "fault_count": self.faults.count,
-            "duplicates": listed(self.duplicates),
-            "leaks": listed(self.leaks),
+            "duplicates": list_repetitions(self.duplicates),
+            "leaks": list_repetitions(self.leaks),
             "written": {str(path): rows for path, rows in self.written.items()},
         }
 
@@ -126,7 +126,7 @@ class Preparation:
     def __init__(self, sources: Sequence[SourceFile]) -> None:
         """Raises `ConfigError` for a prompt template that cannot be loaded."""
         self._sources = list(sources)
-        self._shapers = [shaper_of(source.file, PlanSettings((source.file,))) for source in sources]
+        self._shapers = [build_shaper(source.file, PlanSettings((source.file,))) for source in sources]
         self._seen: dict[DatasetType, SplitRows] = {}
         self.report = PreparationReport()
 
@@ -160,7 +160,7 @@ class Preparation:
         for split in splits:
             path = folder / f"{split}.jsonl"
             self.report.written[path] = self._write_split(split, path, left_out)
-            metrics = orjson.dumps(self.report.statistics_of(split).to_json(), option=orjson.OPT_INDENT_2)
+            metrics = orjson.dumps(self.report.merge_statistics(split).to_json(), option=orjson.OPT_INDENT_2)
             with replacing(folder / f"{split}_metrics.json") as file:
                 file.write(metrics + b"\n")
 
@@ -174,7 +174,7 @@ class Preparation:
             for place, task in self._tasks(number) if source.split == TRAIN else ():
                 if isinstance(task, FaultyRowError) or place in duplicates:
                     continue
-                leaks = (train.leaked_from(seen, task) for seen in held_out)
+                leaks = (train.find_leak(seen, task) for seen in held_out)
                 first = next((leak for leak in leaks if leak is not None), None)
                 if first is not None:
                     self.report.leaks.append(Repetition(place, first))

@@ -10,7 +10,7 @@ from nemo_gym.config.prompts import load_prompt_config
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RowFaults, parse_row, with_prompt
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RowFaults, apply_prompt, parse_row
 
 
 def materialize_prompts(rows: Path, prompt_config: str, output: Path) -> int:
@@ -25,7 +25,7 @@ def materialize_prompts(rows: Path, prompt_config: str, output: Path) -> int:
     with replacing(output) as file:
         for line in read_lines(locate(rows)):
             try:
-                filled = with_prompt(parse_row(line.content), prompt)
+                filled = apply_prompt(parse_row(line.content), prompt)
             except FaultyRowError as error:
                 faults.add(rows, line.number, error)
             else:

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from nemo_gym.config.nodes import render_path
 from nemo_gym.config.pydantic_problems import errors_by_path
+from nemo_gym.config.tree import render_path
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import search_roots
 from nemo_gym.processes.worker_main import load_file
@@ -74,10 +74,12 @@ def task_faults(schema: TypeAdapter[Any], row: AnyRow) -> Iterator[FieldFault]:
     try:
         schema.validate_python(fields)
     except ValidationError as error:
-        yield from faults_of(error, fields)
+        yield from find_field_faults(error, fields)
 
 
-def faults_of(error: ValidationError, fields: Mapping[str, Any], *parents: str) -> Iterator[FieldFault]:
+def find_field_faults(
+    error: ValidationError, fields: Mapping[str, Any], *parents: str
+) -> Iterator[FieldFault]:
     """Yield the faults of fields that pydantic refused, each with its path below `parents`."""
     for path, details in errors_by_path(error, fields).items():
         messages = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)

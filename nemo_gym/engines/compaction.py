@@ -15,10 +15,10 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym import clock
-from nemo_gym.responses.turns import text_of_items
+from nemo_gym.responses.turns import join_item_texts
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import parse_object
-from nemo_gym.transport.memory import reply_of
+from nemo_gym.transport.memory import collect_reply
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import send_reply
 
@@ -44,26 +44,26 @@ async def compactions(handler: ASGIApp, scope: Scope, receive: Receive, send: Se
         await _compact(handler, {**scope, "path": _RESPONSES}, receive, send)
     elif f'"{_KIND}"'.encode() in receive.body:
         asked = receive.value if receive.value is not None else parse_object(receive.body)
-        await handler(scope, _body_of(with_summaries(asked), receive), send)
+        await handler(scope, _build_body(insert_summaries(asked), receive), send)
     else:
         await handler(scope, receive, send)
 
 
 async def _compact(handler: ASGIApp, scope: Scope, receive: WholeBody, send: Send) -> None:
-    asked = with_summaries(parse_object(receive.body))
+    asked = insert_summaries(parse_object(receive.body))
     given = asked.get("input") or []
     items = given if isinstance(given, list) else [_message(str(given))]
     carried = {name: asked[name] for name in _CARRIED if name in asked}
     asked = {**carried, "input": [*items, _message(_ASK)]}
-    reply = await reply_of(handler, scope, _body_of(asked, receive))
+    reply = await collect_reply(handler, scope, _build_body(asked, receive))
     if reply.status != HTTPStatus.OK:
         await send_reply(send, reply)
         return
-    answer = compacted(items, orjson.loads(reply.body))
+    answer = build_compaction(items, orjson.loads(reply.body))
     await JsonResponse(orjson.dumps(answer))(scope, receive, send)
 
 
-def with_summaries(asked: Mapping[str, Any]) -> dict[str, Any]:
+def insert_summaries(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return a Responses request with a message of the user in the place of each compaction item."""
     items = asked.get("input")
     if not isinstance(items, list):
@@ -71,11 +71,11 @@ def with_summaries(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {**asked, "input": [_read(item) if _is_compaction(item) else item for item in items]}
 
 
-def compacted(items: list[Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+def build_compaction(items: list[Any], answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the user's messages and the summary in `answer`, as OpenAI's `response.compaction` object."""
     said = [item for item in answer["output"] if item.get("type") == "message"]
     kept = [item for item in items if isinstance(item, Mapping) and item.get("role") == "user"]
-    summary = {"type": _KIND, "id": f"cmp_{clock.hex_id()}", "encrypted_content": text_of_items(said)}
+    summary = {"type": _KIND, "id": f"cmp_{clock.hex_id()}", "encrypted_content": join_item_texts(said)}
     return {
         "id": answer["id"],
         "object": "response.compaction",
@@ -85,7 +85,7 @@ def compacted(items: list[Any], answer: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _body_of(asked: dict[str, Any], receive: WholeBody) -> WholeBody:
+def _build_body(asked: dict[str, Any], receive: WholeBody) -> WholeBody:
     return WholeBody(orjson.dumps(asked), receive, asked)
 
 

@@ -26,11 +26,11 @@ from nemo_gym import clock
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.secrets import hide_in_text, secret_values
 from nemo_gym.engines.description import EngineFacts, describe_engines
-from nemo_gym.failures import Boundary, ConfigError, DeadlineError, EngineError, TransportError, error_of
+from nemo_gym.failures import Boundary, ConfigError, DeadlineError, EngineError, TransportError, build_error
 from nemo_gym.responses import EngineRefusal, Overflow, engine_failure, parse_answer
 from nemo_gym.transport import Call, Caller, Deadline, Directory, Reply, RetryBudget, Transport
 from nemo_gym.transport.calls import UNDELIVERED_CODES
-from nemo_gym.transport.circuit_breaker import CircuitBreakers, breakers_of
+from nemo_gym.transport.circuit_breaker import CircuitBreakers, find_breakers
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.directory import rendezvous
 from nemo_gym.transport.pools import process_transport
@@ -117,10 +117,10 @@ class UpstreamEngine:
         self._round_robin = itertools.count()
 
     def _set_urls(self, urls: Iterable[str]) -> None:
-        self.urls = [checked_url(url) for url in urls]
+        self.urls = [check_url(url) for url in urls]
         if not self.urls:
             raise ConfigError("an engine needs a base URL", code="no_base_url", param="base_url")
-        self._directory = Directory({url: [url] for url in (*self.urls, *map(root_of, self.urls))})
+        self._directory = Directory({url: [url] for url in (*self.urls, *map(strip_version, self.urls))})
         self._caller: Caller | None = None
         """The caller of the most recently used transport."""
 
@@ -129,27 +129,27 @@ class UpstreamEngine:
         url = self._locate() if self._locate is not None else None
         if url is not None and [url.rstrip("/")] != self.urls:
             log.info("the engine is at %s now", url)
-            breakers = breakers_of(self._transport or process_transport())
+            breakers = find_breakers(self._transport or process_transport())
             for left in self.urls:  # nothing answers there any more, so no outage would end
                 breakers.forget(left)
-                breakers.forget(root_of(left))
+                breakers.forget(strip_version(left))
             self._set_urls([url])
 
     async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:
         """Post `body` and return the answer. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
         answer = await self.call("POST", path, orjson.dumps(body), at_root=at_root)
         if not answer.reply.ok:
-            raise self._refused(answer)
+            raise self._build_refusal(answer)
         return EngineAnswer(parse_answer(answer.reply.body, peer=answer.url), answer.url)
 
     async def post_everywhere(self, path: str, body: Mapping[str, Any]) -> None:
         """Post `body` to the root of every replica. Raises the errors of `post` if one replica fails."""
         self.follow()
         sent = orjson.dumps(body)
-        sending = (self._send(root_of(url), self._new_call("POST", path, sent)) for url in self.urls)
+        sending = (self._send(strip_version(url), self._new_call("POST", path, sent)) for url in self.urls)
         for answer in await asyncio.gather(*sending):
             if not answer.reply.ok:
-                raise self._refused(answer)
+                raise self._build_refusal(answer)
 
     async def call(
         self, method: str, path: str, body: bytes | None = None, *, at_root: bool = False
@@ -162,12 +162,12 @@ class UpstreamEngine:
             self.follow()
             context = current_context.get()
             deadline = context.deadline if context else None
-            ranked = self._ranked(context.session if context else None)
+            ranked = self._rank_replicas(context.session if context else None)
             if at_root:
-                ranked = [root_of(url) for url in ranked]
+                ranked = [strip_version(url) for url in ranked]
             call = self._new_call(method, path, body, fails_over=len(ranked) > 1)
             if call.fails_over:
-                for url in _reachable(ranked, breakers_of(self._transport or process_transport())):
+                for url in _reachable(ranked, find_breakers(self._transport or process_transport())):
                     try:
                         return await self._send(url, call, deadline)
                     except EngineError as error:
@@ -179,7 +179,7 @@ class UpstreamEngine:
 
     async def models(self) -> list[dict[str, Any]]:
         """Return the entries of `/models` of the first reachable replica; empty without such a route."""
-        return self._listed(await self.call("GET", "/models"))
+        return self._read_list(await self.call("GET", "/models"))
 
     async def preflight(self, model: str | None) -> list[dict[str, Any]]:
         """Return the models of all replicas. Raises for an unreachable replica, a refused key or an unknown model."""
@@ -199,7 +199,7 @@ class UpstreamEngine:
 
         An engine that does not tell its version has none.
         """
-        versions = await asyncio.gather(*(self._read_version(root_of(url)) for url in self.urls))
+        versions = await asyncio.gather(*(self._read_version(strip_version(url)) for url in self.urls))
         return describe_engines(listed, versions, model, self._secrets)
 
     async def _read_version(self, root: str) -> bytes | None:
@@ -217,7 +217,7 @@ class UpstreamEngine:
 
     # --- One request --------------------------------------------------------------------------------------------
 
-    def _ranked(self, session: str | None) -> list[str]:
+    def _rank_replicas(self, session: str | None) -> list[str]:
         """Return the replicas in the order to try them: by hash of the session, or round robin without one."""
         urls = self.urls
         if len(urls) == 1:
@@ -247,10 +247,10 @@ class UpstreamEngine:
             reply = await caller.send(url, call, deadline)
         except TransportError as error:
             message = hide_in_text(error.failure.message, self._secrets)
-            raise error_of(replace(error.failure, boundary=Boundary.ENGINE, message=message)) from error
+            raise build_error(replace(error.failure, boundary=Boundary.ENGINE, message=message)) from error
         return EngineReply(reply, url)
 
-    def _refused(self, answer: EngineReply) -> EngineRefused:
+    def _build_refusal(self, answer: EngineReply) -> EngineRefused:
         reply, url = answer
         refusal = engine_failure(reply.status, reply.headers, reply.body, peer=url)
         message = hide_in_text(refusal.failure.message, self._secrets)
@@ -278,18 +278,18 @@ class UpstreamEngine:
                 peer=url,
                 remedy=f"Write {url}/v1.",
             )
-        return self._listed(answer)
+        return self._read_list(answer)
 
     async def _ask(self, url: str, path: str) -> EngineReply:
         return await self._send(
             url, self._new_call("GET", path), Deadline.after(PREFLIGHT_S), PREFLIGHT_RETRY
         )
 
-    def _listed(self, answer: EngineReply) -> list[dict[str, Any]]:
+    def _read_list(self, answer: EngineReply) -> list[dict[str, Any]]:
         if answer.reply.status in _NO_ROUTE:
             return []
         if not answer.reply.ok:
-            raise self._refused(answer)
+            raise self._build_refusal(answer)
         data = parse_answer(answer.reply.body, peer=answer.url).get("data")
         return [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
 
@@ -302,12 +302,12 @@ def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:
     return [url for url in urls if not breakers.is_out(url, now)]
 
 
-def root_of(url: str) -> str:
+def strip_version(url: str) -> str:
     """Return the URL for routes beside `/v1`, such as `/tokenize`."""
     return url.removesuffix("/v1")
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """Return a base URL without a trailing slash. Raises `ConfigError` for one with credentials or a query."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:

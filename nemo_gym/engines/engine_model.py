@@ -26,10 +26,10 @@ from nemo_gym.engines.record.call import current_call
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Note
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
-from nemo_gym.responses.harness_requests import tolerated_message_request, tolerated_response_request
+from nemo_gym.responses.harness_requests import reduce_message_request, reduce_response_request
 from nemo_gym.responses.harness_tools import HarnessTools
-from nemo_gym.responses.messages_api import message_of_response
-from nemo_gym.responses.messages_request import responses_params_of_message
+from nemo_gym.responses.messages_api import convert_response_to_message
+from nemo_gym.responses.messages_request import convert_message_request
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import request_object
@@ -130,9 +130,9 @@ class EngineModel(SimpleResponsesAPIModel):
 
     async def _responses_route(self, request: Request) -> HttpResponse:
         params, tools = self._response_request(request, await request_object(request))
-        answer = await self._recorded_response(params)
+        answer = await self._respond_and_record(params)
         if tools is not None:
-            answer = {**answer, "output": tools.restored(answer["output"])}
+            answer = {**answer, "output": tools.restore_items(answer["output"])}
         return _json(answer)
 
     async def _chat_route(self, request: Request) -> HttpResponse:
@@ -143,7 +143,7 @@ class EngineModel(SimpleResponsesAPIModel):
 
     async def _messages_route(self, request: Request) -> HttpResponse:
         params = self._message_request(request, await request_object(request))
-        return _json(message_of_response(await self._recorded_response(params)))
+        return _json(convert_response_to_message(await self._respond_and_record(params)))
 
     async def _count_response_route(self, request: Request) -> HttpResponse:
         params, _ = self._response_request(request, await request_object(request))
@@ -159,25 +159,25 @@ class EngineModel(SimpleResponsesAPIModel):
         self, request: Request, params: dict[str, Any]
     ) -> tuple[dict[str, Any], HarnessTools | None]:
         """Return the Responses request, and the tools of an agent's own kind."""
-        if not self._is_of_harness(request):
+        if not self._is_harness_request(request):
             return params, None
-        params, notes, tools = tolerated_response_request(params)
+        params, notes, tools = reduce_response_request(params)
         self.take_notes(notes)
         return params, tools
 
     def _message_request(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
         """Return the Responses request for a Messages request."""
-        if self._is_of_harness(request):
-            asked, notes = tolerated_message_request(asked)
+        if self._is_harness_request(request):
+            asked, notes = reduce_message_request(asked)
             self.take_notes(notes)
-        return responses_params_of_message(asked)
+        return convert_message_request(asked)
 
-    async def _recorded_response(self, params: dict[str, Any]) -> dict[str, Any]:
+    async def _respond_and_record(self, params: dict[str, Any]) -> dict[str, Any]:
         answer = await self.respond(params)
         self._record("responses", params, answer)
         return answer
 
-    def _is_of_harness(self, request: Request) -> bool:
+    def _is_harness_request(self, request: Request) -> bool:
         """Return whether a request came below `/ng-rollout/<id>`, as those of agents that nobody adapted."""
         return not self.is_provider and "rollout_id" in request.path_params
 

@@ -16,14 +16,14 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.engines.record.call import DIALECTS
-from nemo_gym.failures import EngineError, GymError, error_of
-from nemo_gym.responses import sse_of_chat, sse_of_response
-from nemo_gym.responses.messages_api import sse_of_message
+from nemo_gym.failures import EngineError, GymError, build_error
+from nemo_gym.responses import encode_chat_events, encode_response_events
+from nemo_gym.responses.messages_api import encode_message_events
 from nemo_gym.serving.error_forms import anthropic_error
 from nemo_gym.serving.routes import parse_object
-from nemo_gym.transport import failure_of_reply
+from nemo_gym.transport import read_reply_failure
 from nemo_gym.transport.calls import Reply
-from nemo_gym.transport.memory import reply_of
+from nemo_gym.transport.memory import collect_reply
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
@@ -37,14 +37,14 @@ TICK_S = 2.0
 _QUIET_TICKS = 5
 
 
-def sse_of(path: str, answer: dict[str, Any], options: object = None) -> Iterable[bytes]:
+def encode_events(path: str, answer: dict[str, Any], options: object = None) -> Iterable[bytes]:
     """Return the events of an answer of the route `path`. `options` are a chat request's `stream_options`."""
     if path == "/v1/messages":
-        return sse_of_message(answer)
+        return encode_message_events(answer)
     if path == "/v1/chat/completions":
         includes_usage = isinstance(options, Mapping) and bool(options.get("include_usage"))
-        return sse_of_chat(answer, include_usage=includes_usage)
-    return sse_of_response(answer)
+        return encode_chat_events(answer, include_usage=includes_usage)
+    return encode_response_events(answer)
 
 
 class EventStreams:
@@ -69,7 +69,7 @@ class EventStreams:
             return
         sender = EventStreamSender(path, options, send)
         try:
-            reply = await self._run(reply_of(handler, scope, whole), sender)
+            reply = await self._run(collect_reply(handler, scope, whole), sender)
         except GymError as error:
             if not sender.has_begun:
                 raise
@@ -109,14 +109,14 @@ class EventStreamSender:
         if reply.status == HTTPStatus.OK:
             await self.finish(orjson.loads(reply.body))
         elif self.has_begun:
-            failure = failure_of_reply(reply)
+            failure = read_reply_failure(reply)
             refused = EngineError(f"the call was refused with HTTP {reply.status}", code="call_refused")
-            await self.fail(error_of(failure) if failure is not None else refused)
+            await self.fail(build_error(failure) if failure is not None else refused)
         else:
             await send_reply(self._send, reply)
 
     async def finish(self, answer: dict[str, Any]) -> None:
-        await self._write(b"".join(sse_of(self._path, answer, self._options)), is_last=True)
+        await self._write(b"".join(encode_events(self._path, answer, self._options)), is_last=True)
 
     async def fail(self, error: GymError) -> None:
         """Send an error as an event, because the status was sent before."""

@@ -24,14 +24,14 @@ from nemo_gym.engines.record.store import capture_folder
 from nemo_gym.failures import Boundary
 from nemo_gym.names import CALL_ROUTES
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
-from nemo_gym.responses.messages_api import message_of_response
-from nemo_gym.responses.messages_request import responses_params_of_message
+from nemo_gym.responses.messages_api import convert_response_to_message
+from nemo_gym.responses.messages_request import convert_message_request
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import request_object
-from nemo_gym.transport.memory import reply_of
+from nemo_gym.transport.memory import collect_reply
 from nemo_gym.transport.request_body import WholeBody
 
 
@@ -93,10 +93,12 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
 
 async def answer_message(request: Request) -> HttpResponse:
     """Answer `POST /v1/messages` by a call of the app's `/v1/responses`."""
-    params = responses_params_of_message(await request_object(request))
+    params = convert_message_request(await request_object(request))
     scope = {**request.scope, "path": "/v1/responses", "raw_path": b"/v1/responses"}
     app: GymApp = request.app
-    reply = await reply_of(app.handler_of(scope), scope, WholeBody(orjson.dumps(params), request.receive))
+    reply = await collect_reply(
+        app.find_handler(scope), scope, WholeBody(orjson.dumps(params), request.receive)
+    )
     if reply.status != 200:
         return HttpResponse(reply.body, reply.status, dict(reply.headers))
-    return JsonResponse(orjson.dumps(message_of_response(orjson.loads(reply.body))))
+    return JsonResponse(orjson.dumps(convert_response_to_message(orjson.loads(reply.body))))

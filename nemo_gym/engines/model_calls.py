@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from nemo_gym.config.types import ModelServerRef
 from nemo_gym.engines.record.store import CaptureStore
-from nemo_gym.responses.messages_request import input_of
+from nemo_gym.responses.messages_request import parse_tool_input
 
 _SUMS = ("tokens_in", "tokens_out", "tokens_reasoning", "tokens_total", "cached_tokens", "latency_total_ms")
 
@@ -81,7 +81,7 @@ def build_model_call_record(exchange: Mapping[str, Any], *, call_index: int) -> 
             "response_status": answer.get("status"),
             "finish_reason": _finish_reason(answer),
             "tool_calls": _tool_calls(answer),
-            "reasoning_content": _reasoning(answer),
+            "reasoning_content": _read_reasoning(answer),
             "latency_total_ms": exchange.get("latency_ms"),
             **extract_token_stats(answer.get("usage")),
             **{key: exchange[key] for key in _COPIED & exchange.keys()},
@@ -180,11 +180,11 @@ def _tool_calls(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _arguments(given: Any) -> dict[str, Any]:
     if isinstance(given, str):
-        return input_of(given or "{}")
+        return parse_tool_input(given or "{}")
     return given if isinstance(given, dict) else {}
 
 
-def _reasoning(answer: Mapping[str, Any]) -> str | None:
+def _read_reasoning(answer: Mapping[str, Any]) -> str | None:
     texts = []
     for item in _items(answer):
         if item.get("type") == "reasoning":

@@ -49,7 +49,7 @@ class EngineClient(BaseModel):
     _transport: Transport | None = PrivateAttr(default=None)
 
     @classmethod
-    def over(cls, transport: Transport, **fields: Any) -> EngineClient:
+    def from_transport(cls, transport: Transport, **fields: Any) -> EngineClient:
         """Create a client over `transport`."""
         client = cls(**fields)
         client._transport = transport
@@ -93,13 +93,13 @@ class EngineClient(BaseModel):
             transport=self._transport,
             budget=RetryBudget(self.attempts, self.retry_s, first_wait_s=0.5, longest_wait_s=20.0),
         )
-        body = None if params is None else orjson.dumps(params, default=_as_json)
+        body = None if params is None else orjson.dumps(params, default=_dump_model)
         reply, url = await engine.call(method, path, body, at_root=at_root)
         ServerReply(reply, method, url + path).raise_for_status()
         return parse_answer(reply.body, peer=url)
 
 
-def _as_json(value: object) -> object:
+def _dump_model(value: object) -> object:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     raise TypeError(f"a {type(value).__name__} is not JSON")

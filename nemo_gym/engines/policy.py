@@ -126,7 +126,7 @@ class PolicyMember:
         """
         while self._policy.version == self._taken:  # otherwise an update has reached this process
             is_reached = self._is_reached()
-            versions = await self._versions_of_others()
+            versions = await self._read_other_versions()
             if len(versions) <= 1 and versions <= {self._taken}:
                 if is_reached:
                     return
@@ -151,7 +151,7 @@ class PolicyMember:
         directory, name = self._client.caller().directory, own_name()
         return not isinstance(directory, MovingDirectory) or name is None or not directory.has_lost(name)
 
-    async def _versions_of_others(self) -> set[PolicyVersion]:
+    async def _read_other_versions(self) -> set[PolicyVersion]:
         """Return the versions that the other processes have."""
         caller = self._client.caller()
         given = bootstrap.current()
@@ -159,7 +159,7 @@ class PolicyMember:
             return set()  # outside of a run it is the only one
         urls = caller.directory.replicas(self._server)
         others = [url for number, url in enumerate(urls) if number != given.replica]
-        by_url = caller.by_url(others)
+        by_url = caller.narrow_to_urls(others)
         asking = (
             by_url.call(url, "GET", "/policy_version", deadline=Deadline.after(_ANSWER_WITHIN_S))
             for url in others

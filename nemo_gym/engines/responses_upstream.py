@@ -16,11 +16,11 @@ import orjson
 from nemo_gym.failures import EngineError
 from nemo_gym.responses import VLLM, Converted
 from nemo_gym.responses.finish import check_finished
-from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
+from nemo_gym.responses.history_items import convert_message_to_items, is_chat_shaped
 from nemo_gym.responses.metadata_extras import EXTRAS_KEYS, put_metadata
 from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.tools import check_choice_without_tools
-from nemo_gym.tokens.records import CARRIED_FIELDS, without_tokens
+from nemo_gym.tokens.records import CARRIED_FIELDS, drop_tokens
 
 _TARGET = "this upstream's Responses API"
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
@@ -29,7 +29,7 @@ _TEXT_ITEMS = frozenset({"message", "function_call", "function_call_output", "re
 """Items with complete content; their id only lets the upstream look them up."""
 
 
-def responses_request_of(
+def build_responses_request(
     params: Mapping[str, Any], *, drop_reasoning: bool = False, merge_extras: bool = False
 ) -> Converted:
     """Return a copy of `params` without fields that an upstream refuses.
@@ -66,14 +66,14 @@ def string_metadata(metadata: Mapping[str, Any], problems: ConversionProblems) -
     }
 
 
-def without_our_fields(items: list[Any]) -> list[Any]:
+def drop_our_fields(items: list[Any]) -> list[Any]:
     """Remove the fields that a model server adds; returns the same list if there are none."""
     if not any(isinstance(item, dict) and not CARRIED_FIELDS.isdisjoint(item) for item in items):
         return items
-    return [without_tokens(item) if isinstance(item, dict) else item for item in items]
+    return [drop_tokens(item) if isinstance(item, dict) else item for item in items]
 
 
-def finished_response(answer: dict[str, Any]) -> dict[str, Any]:
+def check_finished_response(answer: dict[str, Any]) -> dict[str, Any]:
     """Return `answer` if it is a finished Responses object; otherwise raise `EngineError`."""
     check_finished(answer)
     if not isinstance(answer.get("output"), list):
@@ -90,7 +90,7 @@ def _clean_items(
     # An id is valid only for a stored item, and a stored call requires its reasoning, which may be removed here.
     keeps_ids = is_stored and not drop_reasoning
     cleaned = []
-    for field, item in _items_of(items, problems):
+    for field, item in _convert_items(items, problems):
         if item.get("type") == "reasoning" and (drop_reasoning or not _is_readable(item, is_stored)):
             reason = "by configuration" if drop_reasoning else "the upstream cannot read it"
             problems.note("dropped_reasoning", field, f"removed: {reason}")
@@ -99,14 +99,14 @@ def _clean_items(
     return cleaned
 
 
-def _items_of(items: list[Any], problems: ConversionProblems) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _convert_items(items: list[Any], problems: ConversionProblems) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every item with its path in the request; chat messages are converted to items."""
     for index, item in enumerate(items):
         field = f"input[{index}]"
         if not isinstance(item, Mapping):
             problems.add(field, "must be an object")
         elif is_chat_shaped(item):
-            yield from ((field, part) for part in items_of_message(item, field, problems, VLLM))
+            yield from ((field, part) for part in convert_message_to_items(item, field, problems, VLLM))
         else:
             yield field, item
 

@@ -25,15 +25,15 @@ from nemo_gym.failures import (
     Outcome,
     TransportError,
     VerifierError,
-    error_of,
+    build_error,
 )
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, is_odd, measure_form, parse_json
-from nemo_gym.rows.calls import with_sequence_settled
+from nemo_gym.rows.calls import settle_sequence
 from nemo_gym.rows.compose import RESULT_MARKS, compose_scored_row, drop_marks, mask, select_score, zero
 from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
 from nemo_gym.rows.keys import PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
 from nemo_gym.rows.verdict import EndReason, is_reward, read_failure_class
-from nemo_gym.transport import failure_of_reply
+from nemo_gym.transport import read_reply_failure
 from nemo_gym.transport.calls import UNDELIVERED_CODES
 from nemo_gym.transport.context import LEAVE_OUT_HEADER, RequestContext, current_context
 from nemo_gym.transport.server_client import ServerClient, ServerReply
@@ -159,7 +159,7 @@ async def drive(agent: EpisodeAgent, episode: Episode) -> ScoredRow:
         end_reason=act.end_reason,
         timing=episode.timing,
     )
-    return with_sequence_settled(row)
+    return settle_sequence(row)
 
 
 class _Session:
@@ -341,13 +341,13 @@ async def _close(client: ServerClient, server: str, path: str, body: bytes) -> S
 def require_ok(reply: ServerReply, server: str, purpose: str) -> None:
     """Raise for an error reply: the failure in its envelope, or a `VerifierError` that quotes the body."""
     if not reply.ok:
-        raise error_of(failure_of(reply, server, purpose))
+        raise build_error(read_failure(reply, server, purpose))
 
 
-def failure_of(reply: ServerReply, server: str, purpose: str) -> Failure:
-    passed_on = failure_of_reply(reply)
+def read_failure(reply: ServerReply, server: str, purpose: str) -> Failure:
+    passed_on = read_reply_failure(reply)
     if passed_on is not None:
-        return passed_on.passed_on_by(server)
+        return passed_on.add_hop(server)
     quoted = reply.body[:500].decode(errors="replace")
     return VerifierError(
         f"`{server}` could not {purpose}: HTTP {reply.status} {quoted}",

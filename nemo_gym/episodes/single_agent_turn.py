@@ -57,7 +57,7 @@ from nemo_gym.protocol.tool_access import (
     MCPToolAccess,
     ToolAccess,
 )
-from nemo_gym.rows.compose import note_failed_call, with_params
+from nemo_gym.rows.compose import note_failed_call, replace_params
 from nemo_gym.rows.forms import AnyRow, ScoredRow
 from nemo_gym.rows.parts import read_response
 from nemo_gym.rows.tool_errors import read_failed_outputs
@@ -91,9 +91,9 @@ class SingleAgentTurnServer(BaseEnvironmentServer[SingleAgentTurnRequest, Single
         try:
             row = await drive_turn(self, request)
         except GymError as error:
-            raise HandledEpisodeError(_failure_of(error)) from error
+            raise HandledEpisodeError(_convert_failure(error)) from error
         if read_failure_class(row) is not None:
-            raise HandledEpisodeError(_failure_of_verifier(row))
+            raise HandledEpisodeError(_read_verifier_failure(row))
         content = {"episode_id": request.episode_id, "task_id": request.task.task_id, "result": row}
         return SingleAgentTurnResponse.model_validate(content)
 
@@ -121,7 +121,7 @@ async def drive_turn(server: SingleAgentTurnServer, request: SingleAgentTurnRequ
     """Run the episode and return its scored row. Raises `GymError` if it fails."""
     task_input = request.task.task_input
     params = task_input.responses_create_params.model_dump(mode="json", exclude_unset=True)
-    return await drive(_Turn(server, request), Episode(with_params(task_input.task_data, params)))
+    return await drive(_Turn(server, request), Episode(replace_params(task_input.task_data, params)))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class _Turn:
         return self.server.config.resources_server.name
 
     def session_bodies(self, episode: Episode) -> SessionBodies:
-        named, task = self._session_of("resources"), self.request.task
+        named, task = self._name_session("resources"), self.request.task
         opening = ResourcesSeedSessionRequest(
             **named, task_id=task.task_id, task_data=task.task_input.task_data
         )
@@ -158,7 +158,7 @@ class _Turn:
 
     async def act(self, episode: Episode) -> Act:
         agent = self.server.config.agent_server.name
-        named = self._session_of("agent")
+        named = self._name_session("agent")
         assert episode.seed is not None
         seeded = orjson.loads(episode.seed.body) or {}
         opening = AgentSeedSessionRequest(
@@ -182,7 +182,7 @@ class _Turn:
         if OUTPUT_ERROR_KEY.encode() in reply.body:
             for failed in read_failed_outputs(response["output"]):
                 note_failed_call(notes, failed)
-        return Act(response, EndReason.of_response(response), notes=notes)
+        return Act(response, EndReason.from_response(response), notes=notes)
 
     async def _ask(
         self, server: str, path: str, body: bytes, purpose: str, repeatable: bool | None = None
@@ -191,7 +191,7 @@ class _Turn:
         require_ok(reply, server, purpose)
         return reply
 
-    def _session_of(self, participant: str) -> dict[str, Any]:
+    def _name_session(self, participant: str) -> dict[str, Any]:
         """Return the fields that name a session in the requests to open and to close it."""
         episode = self.request.episode_id
         return {f"{participant}_session_id": f"{episode.capture_key}-{participant}", "episode_id": episode}
@@ -226,13 +226,13 @@ def _dump(body: BaseModel) -> bytes:
     return body.model_dump_json(exclude_none=True).encode()
 
 
-def _failure_of(error: GymError) -> SingleAgentTurnFailure:
+def _convert_failure(error: GymError) -> SingleAgentTurnFailure:
     failure = error.failure
     stage = _STAGES.get(failure.boundary, "episode")
     return SingleAgentTurnFailure(failure_reason=failure.message, terminal=not failure.retryable, stage=stage)
 
 
-def _failure_of_verifier(row: AnyRow) -> SingleAgentTurnFailure:
+def _read_verifier_failure(row: AnyRow) -> SingleAgentTurnFailure:
     """Return the failure that the verifier's answer names instead of a reward."""
     reason = describe_failure(row).message
     return SingleAgentTurnFailure.model_validate(

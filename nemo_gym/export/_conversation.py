@@ -18,9 +18,9 @@ from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import InputError
 from nemo_gym.json_objects import member, parse_json
-from nemo_gym.responses import chat_request_of
+from nemo_gym.responses import build_chat_request
 from nemo_gym.responses.dialects import REASONING_FIELDS, BadArguments, Dialect, ReasoningHistory
-from nemo_gym.responses.turns import items_of
+from nemo_gym.responses.turns import read_request_items
 from nemo_gym.rows.parts import read_output
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.records import CARRIED_FIELDS, RECORD_FIELD
@@ -87,7 +87,7 @@ class TextFormat(Format[TextOptionsT]):
 
     def chats(self, group: Group) -> Iterator[tuple[ScoredRollout, ChatTranscript]]:
         """Yield the group's selected rollouts with their messages; leave out those without."""
-        return self.report.suitable(group.selected, lambda rollout: conversation_of(rollout, self.options))
+        return self.report.suitable(group.selected, lambda rollout: read_conversation(rollout, self.options))
 
     def first_chat(self, group: Group) -> Iterator[tuple[ScoredRollout, ChatTranscript]]:
         """Yield the first rollout that has messages, for formats with one row per task; leave out the others."""
@@ -99,19 +99,19 @@ class TextFormat(Format[TextOptionsT]):
                 yield rollout, chat
 
 
-def conversation_of(
+def read_conversation(
     rollout: ScoredRollout, options: TextOptions, *, text_only: bool = True
 ) -> ChatTranscript:
     """Return the messages of `rollout`. Raises `Unsuitable` if messages can't represent it."""
     output = read_output(rollout.row)
     if any(member(item, RECORD_FIELD, "reason") in _REWRITTEN for item in output):
         raise Unsuitable(LeftOut.REWRITTEN_HISTORY)
-    given = [_plain(item) for item in items_of("responses", rollout.params)]
+    given = [_plain(item) for item in read_request_items("responses", rollout.params)]
     dialect = _dialect(options)
     prompt = _chat(rollout, given, dialect)["messages"] if given or rollout.params.get("instructions") else []
-    body = _chat(rollout, given + _marked(output), dialect)
+    body = _chat(rollout, given + _mark_sampled(output), dialect)
     messages = body["messages"]
-    if [_unmarked(message) for message in messages[: len(prompt)]] != prompt:
+    if [_drop_mark(message) for message in messages[: len(prompt)]] != prompt:
         raise Unsuitable(LeftOut.PREFILLED_ANSWER)
     losses = set()
     completion = messages[len(prompt) :]
@@ -152,7 +152,7 @@ def _dialect(options: TextOptions) -> Dialect:
 def _chat(rollout: ScoredRollout, items: list[Any], dialect: Dialect) -> dict[str, Any]:
     request = {name: rollout.params.get(name) for name in ("instructions", "tools")} | {"input": items}
     try:
-        return chat_request_of(request, dialect).body
+        return build_chat_request(request, dialect).body
     except InputError as error:
         raise Unsuitable(LeftOut.UNCONVERTIBLE, error.failure.param or error.failure.message) from error
 
@@ -164,7 +164,7 @@ def _plain(item: Any) -> Any:
     return {name: value for name, value in item.items() if name not in CARRIED_FIELDS}
 
 
-def _marked(output: Any) -> list[Any]:
+def _mark_sampled(output: Any) -> list[Any]:
     """Return the output's items with the last item of each model call marked; all are marked if calls are unknown."""
     ends = [RECORD_FIELD in item or bool(item.get(_SAMPLED)) for item in output]
     marks = ends if any(ends) else [True] * len(output)
@@ -173,7 +173,7 @@ def _marked(output: Any) -> list[Any]:
     ]
 
 
-def _unmarked(message: Message) -> Message:
+def _drop_mark(message: Message) -> Message:
     return {name: value for name, value in message.items() if name != _SAMPLED}
 
 
@@ -195,7 +195,7 @@ class _MessageWriter:
             written["tool_calls"] = [self._call(call) for call in message["tool_calls"]]
         if message["role"] == "tool":
             written["tool_call_id"] = self._id(message["tool_call_id"])
-            written["name"] = self._name_of(written["tool_call_id"])
+            written["name"] = self._find_name(written["tool_call_id"])
         elif message.get("name") is not None:
             written["name"] = message["name"]
         return written
@@ -229,7 +229,7 @@ class _MessageWriter:
             },
         }
 
-    def _name_of(self, call: str) -> str:
+    def _find_name(self, call: str) -> str:
         if call not in self._names:
             raise Unsuitable(LeftOut.TURN_ORDER, "a tool output has no call")
         return self._names[call]

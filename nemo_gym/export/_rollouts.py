@@ -21,18 +21,18 @@ from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.metrics.estimators import sample_standard_deviation
 from nemo_gym.rollouts.lookback.account import RunAccount
-from nemo_gym.rollouts.output.files import RunFiles, ending_of
+from nemo_gym.rollouts.output.files import RunFiles, find_ending
 from nemo_gym.rollouts.output.finished import RowsOnce, is_torn
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_at, read_repeat, read_task_index
 from nemo_gym.rows.numbering import RowIdentities, prompt_fingerprint
 from nemo_gym.rows.parts import read_agent, read_params, read_usage
 from nemo_gym.rows.verdict import is_failed, is_masked, read_outcome, read_reward
 from nemo_gym.tokens.records import CallRecord, PolicyVersion
-from nemo_gym.tokens.segments import Segment, segments_of
+from nemo_gym.tokens.segments import Segment, build_segments
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ScoredRollout:
 
     def read_segments(self) -> list[Segment]:
         """Return the token sequences to train on. Raises `Unsuitable` if there are none."""
-        segments = segments_of(self.calls)
+        segments = build_segments(self.calls)
         if not segments:
             raise Unsuitable(LeftOut.NO_TOKENS)
         return segments
@@ -83,7 +83,7 @@ class ScoredRollout:
     @cached_property
     def calls(self) -> list[CallRecord]:
         """The records of its model calls, masked ones included."""
-        return calls_of(self.row)
+        return read_calls(self.row)
 
     @property
     def policy_versions(self) -> list[PolicyVersion]:
@@ -164,7 +164,9 @@ class RolloutFiles:
         Raises `ConfigError` for a file that is damaged or has two scored rows of a rollout.
         """
         missing = self._rows.copy()
-        accounts = {path: RunAccount.open(RunFiles.of(path)) for path in self.paths if ending_of(path)}
+        accounts = {
+            path: RunAccount.open(RunFiles.from_output(path)) for path in self.paths if find_ending(path)
+        }
         self.accounts = [*accounts.values()]
         opened: dict[str, list[ScoredRollout]] = {}
         once = RowsOnce()
@@ -174,16 +176,16 @@ class RolloutFiles:
             if task is None or identity is None:
                 report.leave_out(name, LeftOut.UNREADABLE)
                 continue
-            row = _parsed(line, path)
+            row = _parse(line, path)
             if path in accounts:
                 accounts[path].add(row)
-            rollout = _scored(row, name, task, report)
+            rollout = _read_scored(row, name, task, report)
             if rollout is not None:
                 once.add(identity, path, line.number)
                 opened.setdefault(task, []).append(rollout)
             missing[task] -= 1
             if not missing[task] and task in opened:
-                yield _group_of(task, opened.pop(task))
+                yield _build_group(task, opened.pop(task))
 
     def _lines(self) -> Iterator[tuple[Path, Line, str | None, RolloutId | None]]:
         """Yield every line with its task and its identity; None for an incomplete last line."""
@@ -204,13 +206,13 @@ def _identify(line: Line, path: Path, identities: RowIdentities) -> RolloutId:
     place = f"{path}:{line.number}"
     identity = identity_at(line.content, place)
     return (
-        identities.identify(_parsed(line, path), place)
+        identities.identify(_parse(line, path), place)
         if identity is None
         else identities.note(identity, place)
     )
 
 
-def _parsed(line: Line, path: Path) -> AnyRow:
+def _parse(line: Line, path: Path) -> AnyRow:
     """Return the row of a line. Raises `ConfigError` if it is not a JSON object."""
     return read_object(
         line.content,
@@ -220,7 +222,7 @@ def _parsed(line: Line, path: Path) -> AnyRow:
     )
 
 
-def _scored(row: AnyRow, name: str, task: str, report: Report) -> ScoredRollout | None:
+def _read_scored(row: AnyRow, name: str, task: str, report: Report) -> ScoredRollout | None:
     reward = read_reward(row)
     if is_failed(row):
         reason = LeftOut.FAILED
@@ -234,6 +236,6 @@ def _scored(row: AnyRow, name: str, task: str, report: Report) -> ScoredRollout 
     return None
 
 
-def _group_of(task: str, members: list[ScoredRollout]) -> Group:
+def _build_group(task: str, members: list[ScoredRollout]) -> Group:
     members.sort(key=lambda member: member.repeat)
     return Group(task, prompt_fingerprint(members[0].row), members, list(members))

@@ -43,15 +43,15 @@ class Selection:
         length = rollout.output_tokens
         if length is None:
             raise Unsuitable(LeftOut.UNKNOWN_LENGTH)
-        if not _within(length, wanted.min_output_tokens, wanted.max_output_tokens):
+        if not _is_within(length, wanted.min_output_tokens, wanted.max_output_tokens):
             raise Unsuitable(LeftOut.LENGTH)
 
     def _reject_reward(self, reward: float) -> LeftOut | None:
         low, high = self.settings.min_reward, self.settings.max_reward
         if low is None and high is None:
-            return None if _within(reward, self.min_reward, None) else LeftOut.LOW_REWARD
-        return None if _within(reward, low, high) else LeftOut.REWARD
+            return None if _is_within(reward, self.min_reward, None) else LeftOut.LOW_REWARD
+        return None if _is_within(reward, low, high) else LeftOut.REWARD
 
 
-def _within(value: float, low: float | None, high: float | None) -> bool:
+def _is_within(value: float, low: float | None, high: float | None) -> bool:
     return (low is None or value >= low) and (high is None or value <= high)

@@ -27,22 +27,22 @@ class SharedTasks:
 
     def __init__(self, runs: Sequence[Path]) -> None:
         """`runs`: files of scored rows. Raises `ConfigError` for a run without its task rows."""
-        self._keys = {run: _keys_of(run) for run in runs}
+        self._keys = {run: _read_keys(run) for run in runs}
 
     def key(self, run: Path, task: str, line: int) -> str:
         """Return the key in all runs of a task, by its number in `run`. Raises `ConfigError` if it has none."""
         if task not in self._keys[run]:
             raise ConfigError(
-                f"{run}:{line}: its task is not in {RunFiles.of(run).materialized_inputs}",
+                f"{run}:{line}: its task is not in {RunFiles.from_output(run).materialized_inputs}",
                 code="unknown_task",
                 remedy=_REMEDY,
             )
         return self._keys[run][task]
 
 
-def _keys_of(run: Path) -> dict[str, str]:
+def _read_keys(run: Path) -> dict[str, str]:
     """Return a key for each task by its number: its digest, and its place among equal tasks of the run."""
-    path = RunFiles.of(run).materialized_inputs
+    path = RunFiles.from_output(run).materialized_inputs
     if not holds_text(path):
         raise ConfigError(
             f"{run} has no task rows beside it: there is no {path}", code="no_task_rows", remedy=_REMEDY

@@ -44,7 +44,7 @@ class Splits:
         self.names = sorted(shares)
         self._bounds = list(accumulate(shares[name] for name in self.names))
 
-    def of(self, group: Group) -> str:
+    def find_split(self, group: Group) -> str:
         """Return the split of a group."""
         key = group.fingerprint if self._by == "prompt" else group.task.encode()
         place = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) / 2**64

@@ -30,18 +30,18 @@ class TokenOptions(Options):
 
     def read_segments(self, rollout: ScoredRollout) -> list[Segment]:
         """Return the segments to train on. Raises `Unsuitable` if there are none."""
-        return self.trained(rollout.read_segments())
+        return self.mask_grammar(rollout.read_segments())
 
-    def trained(self, segments: list[Segment]) -> list[Segment]:
+    def mask_grammar(self, segments: list[Segment]) -> list[Segment]:
         """Return `segments` with the loss mask of this option. Raises `Unsuitable` if nothing is trained on."""
         if self.learns_grammar:
             return segments
-        trained = [kept for kept in map(Segment.without_grammar, segments) if kept.sampled]
+        trained = [kept for kept in map(Segment.mask_grammar, segments) if kept.sampled]
         if not trained:
             raise Unsuitable(LeftOut.GRAMMAR)
         return trained
 
-    def losses_of(self, rollout: ScoredRollout) -> list[Loss]:
+    def find_losses(self, rollout: ScoredRollout) -> list[Loss]:
         """Return which of `LOSSES_OF_TOKENS` an exported rollout has."""
         is_under_grammar = any(call.is_under_grammar for call in rollout.calls)
         masked = [Loss.MASKED_CALLS] if any(call.masked for call in rollout.calls) else []

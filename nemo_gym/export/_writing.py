@@ -23,7 +23,7 @@ ENDINGS = (*JSONL_ENDINGS, ".parquet")
 _BATCH_ROWS = 1000
 
 
-def ending_of(path: Path) -> str:
+def find_ending(path: Path) -> str:
     """Return which of `ENDINGS` the name has. Raises `ConfigError` for another."""
     for ending in ENDINGS:
         if path.name.endswith(ending) and path.name != ending:
@@ -35,15 +35,15 @@ def ending_of(path: Path) -> str:
     )
 
 
-def path_of_split(path: Path, split: str) -> Path:
+def build_split_path(path: Path, split: str) -> Path:
     """`data/sft.jsonl.zst` and `train` → `data/sft_train.jsonl.zst`."""
-    ending = ending_of(path)
+    ending = find_ending(path)
     return path.with_name(f"{path.name.removesuffix(ending)}_{split}{ending}")
 
 
 def open_row_file(path: Path) -> AbstractContextManager[BinaryIO]:
     """Open a new file that takes JSON lines. Raises `ConfigError` where it can't be written."""
-    return _open_parquet(path) if ending_of(path) == ".parquet" else replacing(path)
+    return _open_parquet(path) if find_ending(path) == ".parquet" else replacing(path)
 
 
 @contextmanager

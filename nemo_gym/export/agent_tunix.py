@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.export._conversation import ChatTranscript, TextFormat, TextOptions, conversation_of
+from nemo_gym.export._conversation import ChatTranscript, TextFormat, TextOptions, read_conversation
 from nemo_gym.export._formats import ExportRecord
 from nemo_gym.export._rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
@@ -74,13 +74,13 @@ class AgentTunix(TextFormat[AgentTunixOptions]):
             }
 
     def _read(self, rollout: ScoredRollout) -> tuple[ChatTranscript, list[Segment]]:
-        return conversation_of(rollout, self.options), self.options.read_segments(rollout)
+        return read_conversation(rollout, self.options), self.options.read_segments(rollout)
 
     def _losses(
         self, rollout: ScoredRollout, chat: ChatTranscript, segments: list[Segment]
     ) -> Iterator[Loss]:
         yield from (loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS)  # the mask marks them
-        yield from self.options.losses_of(rollout)
+        yield from self.options.find_losses(rollout)
         if len(segments) > 1:
             yield Loss.LATER_SEGMENTS
         if _version(rollout) is None:

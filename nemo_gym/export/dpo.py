@@ -88,13 +88,13 @@ class Dpo(TextFormat[DpoOptions]):
         self.joins_inputs = options.across_runs
 
     def rows(self, group: Group) -> Iterator[ExportRecord]:
-        answers = self._with_first_prompt([PairCandidate(*each) for each in self.chats(group)])
+        answers = self._keep_first_prompt([PairCandidate(*each) for each in self.chats(group)])
         fitting = [Pair(a, b) for a in answers for b in answers if self._fits(a, b)]
         possible = [pair for pair in fitting if not pair.is_of_equals]
         self.report.equal_pairs += len(fitting) - len(possible)
         chosen_pairs = self._choose(possible)
         equal = _names_in(fitting) - _names_in(possible)
-        self._report(answers, possible, chosen_pairs, equal, self._unpaired(group))
+        self._report(answers, possible, chosen_pairs, equal, self._explain_unpaired(group))
         for chosen, rejected in chosen_pairs:
             yield {
                 "prompt": chosen.chat.prompt,
@@ -103,14 +103,14 @@ class Dpo(TextFormat[DpoOptions]):
                 **chosen.chat.tools_column,
             }
 
-    def _unpaired(self, group: Group) -> LeftOut:
+    def _explain_unpaired(self, group: Group) -> LeftOut:
         """Return the reason for leaving out the rollouts of a group that are in no pair."""
         if not self.options.across_runs:
             return LeftOut.UNPAIRED
         is_alone = len({each.file for each in group.members}) == 1
         return LeftOut.ONE_RUN if is_alone else LeftOut.UNPAIRED_ANYWHERE
 
-    def _with_first_prompt(self, answers: list[PairCandidate]) -> list[PairCandidate]:
+    def _keep_first_prompt(self, answers: list[PairCandidate]) -> list[PairCandidate]:
         """Return the answers to the same prompt as the first; leave out the others."""
         kept = []
         for answer in answers:

@@ -14,7 +14,7 @@ from nemo_gym.export._formats import Format, Options, find_format
 from nemo_gym.export._rollouts import RolloutFiles
 from nemo_gym.export._selection import Selection
 from nemo_gym.export._splits import Splits
-from nemo_gym.export._writing import ending_of, open_row_file, path_of_split
+from nemo_gym.export._writing import build_split_path, find_ending, open_row_file
 from nemo_gym.export.report import Report
 from nemo_gym.export.settings import ExportSettings as ExportSettings
 from nemo_gym.failures import ConfigError
@@ -30,7 +30,7 @@ def export(settings: ExportSettings) -> Report:
     chosen = find_format(settings.format)
     files = RolloutFiles(settings.inputs)
     report = Report()
-    target = chosen(_options_of(chosen, settings, files), report)
+    target = chosen(_read_options(chosen, settings, files), report)
     if target.joins_inputs:
         files.join()
     selection = Selection(settings, settings.outcomes or target.outcomes, target.min_reward)
@@ -42,7 +42,7 @@ def export(settings: ExportSettings) -> Report:
         report.rows.update({str(path): 0 for path, _ in outputs.values()})
         for group in files.groups(report):
             selection.select(group, report)
-            path, file = outputs[splits.of(group) if splits else ""]
+            path, file = outputs[splits.find_split(group) if splits else ""]
             for row in target.rows(group):
                 line = dump_json(row)
                 digest = hashlib.blake2b(line, digest_size=_DIGEST_BYTES).digest() if merges else b""
@@ -57,7 +57,7 @@ def export(settings: ExportSettings) -> Report:
     return report
 
 
-def _options_of(chosen: type[Format[Any]], settings: ExportSettings, files: RolloutFiles) -> Options:
+def _read_options(chosen: type[Format[Any]], settings: ExportSettings, files: RolloutFiles) -> Options:
     try:
         return chosen.options_type.model_validate({**chosen.defaults(files), **settings.options})
     except ValidationError as error:
@@ -81,7 +81,7 @@ def _merges(settings: ExportSettings, target: Format[Any]) -> bool:
 
 
 def _check_output(settings: ExportSettings, target: Format[Any]) -> None:
-    ending = ending_of(settings.output)
+    ending = find_ending(settings.output)
     if ending not in target.endings:
         raise ConfigError(
             f"{target.name} is written as {' or '.join(target.endings)}, not {ending}",
@@ -101,7 +101,7 @@ def _open_outputs(
 ) -> dict[str, tuple[Path, BinaryIO]]:
     """Open the file of each split, or one file with an empty name if there are no splits."""
     paths = (
-        {name: path_of_split(settings.output, name) for name in splits.names}
+        {name: build_split_path(settings.output, name) for name in splits.names}
         if splits
         else {"": settings.output}
     )

@@ -45,7 +45,7 @@ class Grpo(Format[GrpoOptions]):
                 self.report.leave_out(rollout, reason)
             return
         for rollout, segments in self.report.suitable(group.selected, self.options.read_segments):
-            self.report.export(self.options.losses_of(rollout))
+            self.report.export(self.options.find_losses(rollout))
             yield {
                 "group_id": group.task,
                 "rollout_index": rollout.repeat,

@@ -15,7 +15,7 @@ from nemo_gym.export._conversation import (
     ChatTranscript,
     TextFormat,
     TextOptions,
-    conversation_of,
+    read_conversation,
 )
 from nemo_gym.export._formats import ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
@@ -50,7 +50,7 @@ class Kto(TextFormat[KtoOptions]):
         is_truncated = rollout.outcome is not Outcome.COMPLETED
         if is_truncated and self._is_desirable(rollout) and not self.options.label_truncated:
             raise Unsuitable(LeftOut.OUTCOME, "it is truncated and has a high reward")
-        return conversation_of(rollout, self.options)
+        return read_conversation(rollout, self.options)
 
     def _is_desirable(self, rollout: ScoredRollout) -> bool:
         return rollout.reward >= self.options.threshold

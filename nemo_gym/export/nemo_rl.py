@@ -15,7 +15,7 @@ from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import Loss
 from nemo_gym.rollouts.output.files import ENDINGS
-from nemo_gym.rows.calls import with_contract_fields
+from nemo_gym.rows.calls import fill_contract_fields
 from nemo_gym.tokens.segments import Segment
 
 
@@ -30,10 +30,10 @@ class NemoRl(Format[TokenOptions]):
     def rows(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, segments in self.report.suitable(group.selected, self._read):
             later = [Loss.LATER_SEGMENTS] if len(segments) > 1 else []
-            self.report.export(self.options.losses_of(rollout) + later)
-            yield with_contract_fields(rollout.row, learns_grammar=self.options.learns_grammar)
+            self.report.export(self.options.find_losses(rollout) + later)
+            yield fill_contract_fields(rollout.row, learns_grammar=self.options.learns_grammar)
 
     def _read(self, rollout: ScoredRollout) -> list[Segment]:
         segments = rollout.read_segments()
-        self.options.trained(segments[:1])
+        self.options.mask_grammar(segments[:1])
         return segments

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_gym.export._conversation import ChatTranscript, Message, TextOptions, conversation_of
+from nemo_gym.export._conversation import ChatTranscript, Message, TextOptions, read_conversation
 from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord, Format, Options
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
@@ -33,7 +33,7 @@ class OpenAi(Format[Options]):
     def rows(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, chat in self.report.suitable(group.selected, _read):
             self.report.export(loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS)
-            row: ExportRecord = {"messages": _weighted(chat)}
+            row: ExportRecord = {"messages": _add_weights(chat)}
             if chat.tools:
                 row["tools"] = chat.tools
                 row["parallel_tool_calls"] = rollout.params.get("parallel_tool_calls") is not False
@@ -41,7 +41,7 @@ class OpenAi(Format[Options]):
 
 
 def _read(rollout: ScoredRollout) -> ChatTranscript:
-    chat = conversation_of(rollout, _TEXT, text_only=False)
+    chat = read_conversation(rollout, _TEXT, text_only=False)
     if len(chat.tools) > MOST_TOOLS:
         raise Unsuitable(LeftOut.ILLEGAL_FIELD, f"{len(chat.tools)} tools")
     called = [call["function"]["name"] for m in chat.messages for call in m.get("tool_calls", ())]
@@ -65,7 +65,7 @@ def _require_outputs(messages: list[Message]) -> None:
         waiting.update(call["id"] for call in message.get("tool_calls", ()))
 
 
-def _weighted(chat: ChatTranscript) -> list[Message]:
+def _add_weights(chat: ChatTranscript) -> list[Message]:
     messages = []
     for place, message in enumerate(chat.messages):
         # OpenAI's tool messages have no name; the call's id identifies them.

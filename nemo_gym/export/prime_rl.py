@@ -21,7 +21,7 @@ from nemo_gym.export._conversation import (
     Message,
     TextFormat,
     TextOptions,
-    conversation_of,
+    read_conversation,
 )
 from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
@@ -74,7 +74,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
         for rollout, (chat, graph) in self.report.suitable(group.selected, self._read):
             # `sampled` tells the turns of the policy from others
             losses = [loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS]
-            self.report.export(losses + self.options.losses_of(rollout))
+            self.report.export(losses + self.options.find_losses(rollout))
             task = {
                 "type": "NemoGymTask",
                 "data": {"idx": rollout.task_number, "prompt": [*map(_message, chat.prompt)]},
@@ -103,8 +103,8 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
 
     def _read(self, rollout: ScoredRollout) -> tuple[ChatTranscript, _Graph]:
         segments = rollout.read_segments()
-        self.options.trained(segments)
-        chat = conversation_of(rollout, self.options)
+        self.options.mask_grammar(segments)
+        chat = read_conversation(rollout, self.options)
         turns = [len(chat.prompt) + place for place in sorted(chat.sampled)]
         if len(turns) != len(rollout.calls):
             raise Unsuitable(LeftOut.UNCONVERTIBLE, "a message combines several model calls")
@@ -142,14 +142,14 @@ class _Graph(NamedTuple):
     ) -> None:
         """Add the messages of a segment. `call_at`: the calls by their messages; `tokens`: those of each call."""
         for place, message in enumerate(chat.messages[: max(call_at) + 1]):
-            node: ExportRecord = {"message": _message(message), "sampled": place in call_at}
-            node |= {"parent": len(self.nodes) - 1} if place else {"tools": _tools(chat)}
+            entry: ExportRecord = {"message": _message(message), "sampled": place in call_at}
+            entry |= {"parent": len(self.nodes) - 1} if place else {"tools": _tools(chat)}
             if place in call_at:
-                node |= next(tokens)
+                entry |= next(tokens)
                 kind = call_at[place].finish
                 reason = _FINISH.get(FinishKind(kind)) if kind else None
                 self.calls.append({"node": len(self.nodes), "finish_reason": reason})
-            self.nodes.append(node)
+            self.nodes.append(entry)
 
 
 def _message(message: Message) -> ExportRecord:

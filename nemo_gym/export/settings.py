@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from nemo_gym.failures import Outcome
 
 
-def _as_list(paths: object) -> object:
+def _listify(paths: object) -> object:
     return [paths] if isinstance(paths, str | Path) else paths
 
 
@@ -20,7 +20,7 @@ class ExportSettings(BaseModel, extra="forbid", populate_by_name=True, frozen=Tr
     format: str = Field(
         description="sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt or openai: docs/export.md."
     )
-    inputs: Annotated[list[Path], BeforeValidator(_as_list)] = Field(
+    inputs: Annotated[list[Path], BeforeValidator(_listify)] = Field(
         alias="input", description="Files of scored rows, optionally .gz or .zst; one or several."
     )
     output: Path = Field(description="The file to write: .jsonl, .jsonl.gz, .jsonl.zst or .parquet.")

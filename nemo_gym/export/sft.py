@@ -50,7 +50,7 @@ class Sft(TextFormat[SftOptions]):
 
     def _token_rows(self, group: Group) -> Iterator[ExportRecord]:
         for rollout, segments in self.report.suitable(group.selected, self.options.read_segments):
-            self.report.export(self.options.losses_of(rollout))
+            self.report.export(self.options.find_losses(rollout))
             for segment in segments:
                 yield {
                     "input_ids": segment.token_ids,

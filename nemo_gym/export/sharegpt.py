@@ -17,7 +17,7 @@ from nemo_gym.export._conversation import (
     ChatTranscript,
     Message,
     TextOptions,
-    conversation_of,
+    read_conversation,
 )
 from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord, Format
 from nemo_gym.export._rollouts import Group, ScoredRollout
@@ -46,14 +46,14 @@ class ShareGpt(Format[TextOptions]):
             yield row
 
     def _read(self, rollout: ScoredRollout) -> tuple[list[ExportRecord], ChatTranscript, set[Loss]]:
-        chat = conversation_of(rollout, self.options)
+        chat = read_conversation(rollout, self.options)
         losses = set(chat.losses_of_sft)
-        turns = _joined(chat.messages, losses)
+        turns = _join_turns(chat.messages, losses)
         _require_order([turn["from"] for turn in turns])
         return turns, chat, losses
 
 
-def _joined(messages: list[Message], losses: set[Loss]) -> list[ExportRecord]:
+def _join_turns(messages: list[Message], losses: set[Loss]) -> list[ExportRecord]:
     """Return the turns; the outputs of parallel calls are one turn."""
     turns: list[ExportRecord] = []
     for is_output, adjacent in groupby(messages, key=lambda message: message["role"] == "tool"):

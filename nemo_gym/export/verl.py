@@ -21,7 +21,7 @@ from nemo_gym.export._conversation import (
     ChatTranscript,
     TextFormat,
     TextOptions,
-    conversation_of,
+    read_conversation,
 )
 from nemo_gym.export._formats import FINISHED, SOLVED, ExportRecord
 from nemo_gym.export._rollouts import Group, ScoredRollout
@@ -66,9 +66,9 @@ class Verl(TextFormat[VerlOptions]):
             }
 
     def _read(self, rollout: ScoredRollout) -> ChatTranscript:
-        chat = conversation_of(rollout, self.options)
+        chat = read_conversation(rollout, self.options)
         for tool in chat.tools if self.options.tools == "column" else ():
-            shape = _shape_of(tool)
+            shape = _describe_shape(tool)
             if self._shape is None:
                 self._shape = shape
             if shape != self._shape:
@@ -91,12 +91,12 @@ class Verl(TextFormat[VerlOptions]):
             }
 
 
-def _shape_of(value: Any) -> Any:
+def _describe_shape(value: Any) -> Any:
     """The field names, in their order, and types of a JSON value."""
     if isinstance(value, dict):
         if not value:
             raise Unsuitable(LeftOut.EMPTY_OBJECT)
-        return tuple((name, _shape_of(each)) for name, each in value.items())
+        return tuple((name, _describe_shape(each)) for name, each in value.items())
     if isinstance(value, list):
-        return frozenset(_shape_of(each) for each in value)
+        return frozenset(_describe_shape(each) for each in value)
     return type(value).__name__

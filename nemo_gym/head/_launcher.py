@@ -12,7 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from nemo_gym.failures import ConfigError, Failure, TransportError, error_of
+from nemo_gym.failures import ConfigError, Failure, TransportError, build_error
 
 
 async def ask_launcher(address: str, token: str | None, request: Mapping[str, Any]) -> Any:
@@ -37,7 +37,7 @@ async def ask_launcher(address: str, token: str | None, request: Mapping[str, An
     if failure is None:
         return answer["value"]
     status = HTTPStatus.CONFLICT if answer["is_refused"] else HTTPStatus.INTERNAL_SERVER_ERROR
-    raise error_of(replace(failure, status=status))
+    raise build_error(replace(failure, status=status))
 
 
 def not_scalable() -> ConfigError:

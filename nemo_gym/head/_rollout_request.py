@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import InputError
 from nemo_gym.json_objects import parse_json
-from nemo_gym.rollouts.plan.plan import PlannedAttempt, attempts_of
+from nemo_gym.rollouts.plan.plan import PlannedAttempt, plan_attempts
 from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, Task, TaskShaper
 from nemo_gym.rollouts.run.options import MAX_COUNT, LimitOptions
@@ -57,7 +57,7 @@ class RolloutRequest:
         """Yield every rollout; the repeats of a row are consecutive."""
         for number, task in enumerate(self.tasks):
             repeated = RepeatedTask(task, self.options.num_repeats)
-            yield from attempts_of(number, [repeated], self.options.num_repeats_add_seed)
+            yield from plan_attempts(number, [repeated], self.options.num_repeats_add_seed)
 
 
 def read_request(
@@ -67,11 +67,11 @@ def read_request(
     problems: list[_Problem] = []
     if content_type.partition(";")[0].strip().lower() == NDJSON:
         rows: list[Any] = [line for line in body.splitlines() if not line.isspace() and line]
-        options = _options_of(query, problems, strict=False)
+        options = _read_options(query, problems, strict=False)
     else:
         rows, given = _json_body(body)
-        options = _options_of(given, problems, strict=True)
-    tasks = _tasks_of(rows, options, Routing(only_agent=only_agent(config)), problems)
+        options = _read_options(given, problems, strict=True)
+    tasks = _read_tasks(rows, options, Routing(only_agent=only_agent(config)), problems)
     try:
         require_agents({task.agent for task in tasks}, config)
     except ConfigErrors as error:
@@ -98,7 +98,9 @@ def _json_body(body: bytes) -> tuple[list[Any], dict[str, Any]]:
     return given.pop("rows"), given
 
 
-def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: bool) -> RolloutRequestOptions:
+def _read_options(
+    given: Mapping[str, Any], problems: list[_Problem], *, strict: bool
+) -> RolloutRequestOptions:
     """Return the valid options in `given`; add the problems of the others to `problems`.
 
     `strict`: do not convert types. Query parameters are text and need conversion.
@@ -120,7 +122,7 @@ def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: b
     return RolloutRequestOptions.model_validate(sound, strict=strict)
 
 
-def _tasks_of(
+def _read_tasks(
     rows: Sequence[Any], options: RolloutRequestOptions, routing: Routing, problems: list[_Problem]
 ) -> list[Task]:
     """Return the tasks of the valid rows, or lines; add the problems of the others to `problems`."""

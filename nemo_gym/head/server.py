@@ -45,7 +45,7 @@ class HeadServer(SimpleServer):
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/rollouts"})
 
     @classmethod
-    def config_of(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
+    def build_server_config(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
         head = global_config[HEAD_SERVER]
         return BaseRunServerInstanceConfig(
             host=head["host"], port=head["port"], entrypoint="head.py", name=HEAD_SERVER

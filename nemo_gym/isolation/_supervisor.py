@@ -85,7 +85,7 @@ def main(
     status = wait_for(child, control, woken)
     if not kill_descendants(sweeps=None if user is None else _SWEEPS):
         assert user is not None
-        kill_all_of(user)
+        kill_processes(user)
     return status if status is not None else 128 + signal.SIGKILL
 
 
@@ -207,7 +207,7 @@ def exit_status(status: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def kill_all_of(user: int) -> None:
+def kill_processes(user: int) -> None:
     """Kill every process of `user`, and wait for their end.
 
     One system call kills them all, so that none can fork meanwhile. It needs their effective user; the real and saved

@@ -32,7 +32,7 @@ import psutil
 from nemo_gym.failures import ConfigError
 from nemo_gym.isolation import _loopback as loopback
 from nemo_gym.isolation import _supervisor as supervisor
-from nemo_gym.isolation.leftovers import PlaceLock, count_entries, count_entries_of, open_folders
+from nemo_gym.isolation.leftovers import PlaceLock, count_entries, count_user_entries, open_folders
 from nemo_gym.isolation.memory import MemoryGroup, make_memory_group
 from nemo_gym.isolation.memory_count import PRIVATE_FOLDERS
 from nemo_gym.isolation.python_installation import PythonInstallation
@@ -125,7 +125,7 @@ class Launch:
         if self.workspace is not None:
             count = count_entries(self.workspace.folder, most)
         if self.user is not None and not self.has_own_folders:
-            count += count_entries_of(self.user.uid, most)
+            count += count_user_entries(self.user.uid, most)
         return count >= most
 
     def close_inherited(self) -> None:
@@ -169,7 +169,7 @@ class Isolation:
     readable: Sequence[Path] = ()
     """Folders that programs need."""
 
-    def without_own_folders(self) -> Isolation | None:
+    def drop_own_folders(self) -> Isolation | None:
         """The same isolation for a kernel that denies own folders; None if there is none."""
         is_needless = self.kind is IsolationKind.BUBBLEWRAP or not self.has_own_folders
         return None if is_needless else replace(self, has_own_folders=False)
@@ -197,13 +197,13 @@ class Isolation:
         if self.kind is IsolationKind.BUBBLEWRAP:
             launch.filter_fd = _filter_file()
             launch.inherited = () if launch.filter_fd is None else (launch.filter_fd,)
-            prefix = _entering(groups)
+            prefix = _build_cgroup_entry(groups)
         else:
             theirs, launch.control = os.pipe()
             launch.inherited = (theirs,)
             launch.borrowed = () if launch.user is None else (launch.user.fileno(),)
             folders = self._own_folders(launch) if self.has_own_folders else None
-            prefix = _supervised(theirs, launch.user, groups, folders)
+            prefix = _build_supervisor_command(theirs, launch.user, groups, folders)
         command = self.confine(program, launch)
         if not os.access(command[0], os.X_OK):  # the prefix could not report it
             raise FileNotFoundError(errno.ENOENT, "it cannot be executed", command[0])
@@ -240,7 +240,7 @@ def _filter_file() -> int | None:
     return file
 
 
-def _entering(groups: Sequence[str]) -> list[str]:
+def _build_cgroup_entry(groups: Sequence[str]) -> list[str]:
     """The command that enters cgroups before it executes the rest."""
     if not groups:
         return []
@@ -248,7 +248,7 @@ def _entering(groups: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", f'{enter}exec "$@"', "enter", *groups]
 
 
-def _supervised(
+def _build_supervisor_command(
     control: int, user: SandboxUser | None, groups: Sequence[str], folders: supervisor.OwnFolders | None
 ) -> list[str]:
     instructions = call_filter()
@@ -288,10 +288,10 @@ def isolations(
     if is_root and setpriv is not None and (unshare is not None or not own_network):
         yield _own_user(prlimit, setpriv, python, unshare, readable)
     if allow_unsandboxed:
-        yield _unsandboxed(prlimit, readable)
+        yield _build_unsandboxed(prlimit, readable)
 
 
-def reach_of(kind: IsolationKind) -> str:
+def describe_reach(kind: IsolationKind) -> str:
     """The access that untrusted code has to this machine, as a clause."""
     if kind is IsolationKind.BUBBLEWRAP:
         return "without access to this machine's files, processes and network"
@@ -311,7 +311,7 @@ def reach_of(kind: IsolationKind) -> str:
 def _bubblewrap(bwrap: str, setpriv: str | None, prlimit: str, readable: Sequence[Path]) -> Isolation:
     def confine(program: Sequence[str], launch: Launch) -> list[str]:
         user, limits = launch.user, launch.limits
-        drop = [] if setpriv is None or user is None else _as_user(setpriv, user)
+        drop = [] if setpriv is None or user is None else _build_user_command(setpriv, user)
         seccomp = [] if launch.filter_fd is None else ["--seccomp", str(launch.filter_fd)]
         return [
             bwrap,
@@ -320,7 +320,7 @@ def _bubblewrap(bwrap: str, setpriv: str | None, prlimit: str, readable: Sequenc
             *seccomp,
             "--",
             *drop,
-            *_limited(prlimit, limits, limits.processes),
+            *_build_limit_command(prlimit, limits, limits.processes),
             *program,
         ]
 
@@ -390,9 +390,9 @@ def _own_user(
     def confine(program: Sequence[str], launch: Launch) -> list[str]:
         assert launch.user is not None
         limits = launch.limits
-        drop = _as_user(setpriv, launch.user)
-        command = program if python is None else python.for_other_users(program)
-        return [*network, *drop, *_limited(prlimit, limits, limits.processes), *command]
+        drop = _build_user_command(setpriv, launch.user)
+        command = program if python is None else python.build_open_command(program)
+        return [*network, *drop, *_build_limit_command(prlimit, limits, limits.processes), *command]
 
     return Isolation(
         IsolationKind.OWN_USER,
@@ -403,16 +403,16 @@ def _own_user(
     )
 
 
-def _unsandboxed(prlimit: str, readable: Sequence[Path]) -> Isolation:
+def _build_unsandboxed(prlimit: str, readable: Sequence[Path]) -> Isolation:
     def confine(program: Sequence[str], launch: Launch) -> list[str]:
         # The gym's user has other processes, which count towards the limit.
-        processes = launch.limits.processes + _tasks_of_own_user()
-        return [*_limited(prlimit, launch.limits, processes), *program]
+        processes = launch.limits.processes + _count_own_tasks()
+        return [*_build_limit_command(prlimit, launch.limits, processes), *program]
 
     return Isolation(IsolationKind.UNSANDBOXED, confine, readable=readable)
 
 
-def _as_user(setpriv: str, user: SandboxUser) -> list[str]:
+def _build_user_command(setpriv: str, user: SandboxUser) -> list[str]:
     return [
         setpriv,
         *(f"--reuid={user.uid}", f"--regid={user.uid}", "--clear-groups"),
@@ -420,7 +420,7 @@ def _as_user(setpriv: str, user: SandboxUser) -> list[str]:
     ]
 
 
-def _limited(prlimit: str, limits: SandboxLimits, processes: int) -> list[str]:
+def _build_limit_command(prlimit: str, limits: SandboxLimits, processes: int) -> list[str]:
     values = {
         **({"as": limits.memory_bytes} if limits.limits_address_space else {}),
         "core": 0,
@@ -434,7 +434,7 @@ def _limited(prlimit: str, limits: SandboxLimits, processes: int) -> list[str]:
     return [prlimit, *(f"--{name}={value}:{value}" for name, value in values.items()), "--"]
 
 
-def _tasks_of_own_user() -> int:
+def _count_own_tasks() -> int:
     """Count the processes and threads of the gym's user."""
     own = os.geteuid()
     found = psutil.process_iter(["uids", "num_threads"])

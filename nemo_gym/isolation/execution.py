@@ -26,7 +26,7 @@ from pathlib import Path
 
 from nemo_gym.config.current import allows_unsandboxed
 from nemo_gym.failures import ConfigError, VerifierError
-from nemo_gym.isolation.confinement import Isolation, isolations, reach_of
+from nemo_gym.isolation.confinement import Isolation, describe_reach, isolations
 from nemo_gym.isolation.confinement import IsolationKind as IsolationKind
 from nemo_gym.isolation.confinement import SandboxLimits as SandboxLimits
 from nemo_gym.isolation.confinement import Workspace as Workspace
@@ -93,7 +93,7 @@ class ConfinedRunner:
         self._finding = asyncio.Lock()
 
     @classmethod
-    def for_python(cls, python: PythonInstallation, *, require_sandbox: bool = False) -> ConfinedRunner:
+    def from_python(cls, python: PythonInstallation, *, require_sandbox: bool = False) -> ConfinedRunner:
         """A runner of programs of an interpreter."""
         return cls(
             probe=python.command("pass"),
@@ -107,15 +107,15 @@ class ConfinedRunner:
 
         Raises ConfigError if none works that the options accept.
         """
-        return (await self._found()).kind
+        return (await self._find_once()).kind
 
     async def describe(self) -> str:
         """The isolation in use, what programs can reach in it, and what does not hold on this machine.
 
         Raises ConfigError as `isolation` does.
         """
-        isolation = await self._found()
-        clauses = [reach_of(isolation.kind), *_find_gaps(isolation)]
+        isolation = await self._find_once()
+        clauses = [describe_reach(isolation.kind), *_find_gaps(isolation)]
         return f"isolation `{isolation.kind}`, {'; '.join(clauses)}"
 
     @contextlib.asynccontextmanager
@@ -132,7 +132,7 @@ class ConfinedRunner:
 
         Raises ConfigError if `seen_as` is given without a sandbox that can mount the folder there.
         """
-        isolation = await self._found()
+        isolation = await self._find_once()
         if seen_as is not None and isolation.kind is not IsolationKind.BUBBLEWRAP:
             raise ConfigError(
                 f"Without a sandbox, a workspace cannot be mounted at {seen_as}.",
@@ -160,7 +160,7 @@ class ConfinedRunner:
             program, stdin=stdin, limits=limits, workspace=workspace, environment=environment
         ) as process:
             output = await process.read_all(process.cpu_limit(cpu_s) if cpu_s is not None else None)
-            process.refuse_fault_of_machine()
+            process.refuse_machine_fault()
             status, seconds = process.exit_status, time.monotonic() - start
             assert status is not None
             return Execution(*output, status, process.ending, process.isolation, seconds)
@@ -180,11 +180,11 @@ class ConfinedRunner:
         `stdin` is its whole input; None opens a stream for `SandboxedProcess.send`. Without a `workspace` it can
         write to a private /tmp (without a sandbox, to a temporary folder), which is deleted with it.
         """
-        isolation, limits = await self._found(), limits or SandboxLimits()
+        isolation, limits = await self._find_once(), limits or SandboxLimits()
         async with _running(isolation, program, stdin, limits, workspace, environment) as process:
             yield process
 
-    async def _found(self) -> Isolation:
+    async def _find_once(self) -> Isolation:
         if self._isolation is None:
             async with self._finding:
                 if self._isolation is None:
@@ -194,7 +194,7 @@ class ConfinedRunner:
     async def _find(self) -> Isolation:
         await asyncio.to_thread(_remove_leftovers)
         reasons = [] if shutil.which("bwrap") else ["bubblewrap (bwrap) is not installed"]
-        for isolation in self._to_try():
+        for isolation in self._list_candidates():
             reason = await self._try(isolation)
             if reason is not None:
                 reasons.append(f"{isolation.kind}: {reason}")
@@ -211,10 +211,10 @@ class ConfinedRunner:
             f"Untrusted code cannot be run safely here: {'; '.join(reasons)}.",
             code="sandbox_unavailable",
             remedy="Install bubblewrap 0.8 or newer, or run the gym as root with a Python that other users can "
-            f"execute. +{ALLOW_UNSANDBOXED}=true runs such code {reach_of(IsolationKind.UNSANDBOXED)}.",
+            f"execute. +{ALLOW_UNSANDBOXED}=true runs such code {describe_reach(IsolationKind.UNSANDBOXED)}.",
         )
 
-    def _to_try(self) -> Iterator[Isolation]:
+    def _list_candidates(self) -> Iterator[Isolation]:
         candidates = self._candidates
         if candidates is None:
             candidates = isolations(
@@ -225,7 +225,7 @@ class ConfinedRunner:
             )
         for isolation in candidates:
             yield isolation
-            weaker = isolation.without_own_folders()
+            weaker = isolation.drop_own_folders()
             if weaker is not None:
                 yield weaker
 
@@ -234,7 +234,7 @@ class ConfinedRunner:
         try:
             if isolation.kind is IsolationKind.OWN_USER and self._python is not None:
                 # The first call copies the interpreter, if that is necessary.
-                await asyncio.to_thread(self._python.for_other_users, self._probe)
+                await asyncio.to_thread(self._python.build_open_command, self._probe)
             async with _running(isolation, self._probe, b"", PROBE_LIMITS, None, ENVIRONMENT) as process:
                 output = await process.read_all()
         except (VerifierError, OSError) as error:
@@ -248,11 +248,11 @@ class ConfinedRunner:
 def _report(isolation: Isolation, reasons: Sequence[str]) -> None:
     kind, gaps = isolation.kind, "".join(f" But {gap}." for gap in _find_gaps(isolation))
     if kind is IsolationKind.BUBBLEWRAP:
-        _log.info("Untrusted code runs in bubblewrap, %s.%s", reach_of(kind), gaps)
+        _log.info("Untrusted code runs in bubblewrap, %s.%s", describe_reach(kind), gaps)
         return
     _log.warning(
         "Untrusted code runs %s (isolation `%s`; %s).%s Install bubblewrap 0.8 or newer.",
-        reach_of(kind),
+        describe_reach(kind),
         kind,
         "; ".join(reasons),
         gaps,
@@ -356,5 +356,5 @@ def _remove_workspace(workspace: Workspace) -> None:
 
 async def announcement(code_runners: Sequence[str]) -> str:
     """A line that names the isolation in which servers run code of models. Raises ConfigError if none works."""
-    described = await ConfinedRunner.for_python(PythonInstallation.of_the_gym()).describe()
+    described = await ConfinedRunner.from_python(PythonInstallation.from_gym()).describe()
     return f"{', '.join(code_runners)}: code of models runs in {described}"

@@ -84,9 +84,9 @@ def remove_dead_workspaces(parent: Path | None = None) -> None:
                 lock.release()
 
 
-def remove_files_of(users: Container[int]) -> None:
+def remove_user_files(users: Container[int]) -> None:
     """Delete the files of ended users from the folders that every user can write to. For root."""
-    for entry in _entries_of(users):
+    for entry in _list_entries(users):
         remove_tree(entry)
 
 
@@ -104,10 +104,10 @@ def count_entries(folder: Path, most: int) -> int:
     return count
 
 
-def count_entries_of(user: int, most: int) -> int:
+def count_user_entries(user: int, most: int) -> int:
     """Count the files of a user in the folders that every user can write to, up to `most`. For root."""
     count = 0
-    for entry in _entries_of({user}):
+    for entry in _list_entries({user}):
         count += 1
         if count < most and entry.is_dir() and not entry.is_symlink():
             count += count_entries(entry, most - count)
@@ -116,7 +116,7 @@ def count_entries_of(user: int, most: int) -> int:
     return count
 
 
-def _entries_of(users: Container[int]) -> Iterator[Path]:
+def _list_entries(users: Container[int]) -> Iterator[Path]:
     """Yield the highest files and folders of users in the folders that every user can write to."""
     waiting = list(open_folders())
     while waiting:

@@ -147,7 +147,7 @@ def _count_folders(pid: int, limit_bytes: int) -> int:
             place = f"/proc/{pid}/root{folder}"
             device = os.stat(place).st_dev
             # While bubblewrap prepares the sandbox, the program's root is still this machine's.
-            if device in seen or device == os.stat("/").st_dev or device == _device_of(folder):
+            if device in seen or device == os.stat("/").st_dev or device == _read_device(folder):
                 continue
             seen.add(device)
             found = os.statvfs(place)
@@ -156,7 +156,7 @@ def _count_folders(pid: int, limit_bytes: int) -> int:
     return counted
 
 
-def _device_of(folder: str) -> int | None:
+def _read_device(folder: str) -> int | None:
     try:
         return os.stat(folder).st_dev
     except OSError:

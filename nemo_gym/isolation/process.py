@@ -28,7 +28,7 @@ from nemo_gym.isolation.memory_count import (
     total_memory,
 )
 from nemo_gym.isolation.time_limits import CpuLimit, Ending, ProgramTimes, TimeLimit, WallLimit
-from nemo_gym.processes.process_tree import kill, tree_of
+from nemo_gym.processes.process_tree import kill, list_descendants
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ class SandboxedProcess:
         """Return whether the kernel has killed one of its processes for the memory limit, as it does in a cgroup."""
         return self._launch.memory is not None and self._launch.memory.is_exceeded()
 
-    def refuse_fault_of_machine(self) -> None:
+    def refuse_machine_fault(self) -> None:
         """Raise VerifierError if the machine, and not the program, is at fault for its end."""
         if self.ending is Ending.STARVED:
             raise VerifierError(
@@ -137,7 +137,7 @@ class SandboxedProcess:
         assert self._stdin is not None
         sending = asyncio.get_running_loop().sock_sendall(self._stdin, data)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, _TooLate):
-            await self._within(limit, sending)
+            await self._work_within(limit, sending)
 
     async def read_line(self, limit: TimeLimit | float | None = None) -> bytes | None:
         """The next line of its standard output; None if it ended, or was killed for delay or excess output.
@@ -145,7 +145,7 @@ class SandboxedProcess:
         A `limit` in seconds is one of the clock.
         """
         try:
-            return await self._within(limit, self._stdout.readuntil(b"\n"))
+            return await self._work_within(limit, self._stdout.readuntil(b"\n"))
         except _TooLate:
             pass
         except asyncio.LimitOverrunError:
@@ -157,7 +157,7 @@ class SandboxedProcess:
         await self.wait()
         return None
 
-    async def _within(self, limit: TimeLimit | float | None, work: Coroutine[Any, Any, T]) -> T:
+    async def _work_within(self, limit: TimeLimit | float | None, work: Coroutine[Any, Any, T]) -> T:
         """Do `work` that needs the program's cooperation. At its limit the program is killed, which ends the work."""
         if isinstance(limit, float | int):
             limit = WallLimit(limit)
@@ -184,7 +184,7 @@ class SandboxedProcess:
         reading = asyncio.create_task(self._collect(self._stdout, stdout))
         try:
             with contextlib.suppress(_TooLate):
-                await self._within(limit, self.wait())
+                await self._work_within(limit, self.wait())
             await self.wait()
             await asyncio.gather(reading, self._tasks[0])
         finally:
@@ -223,10 +223,10 @@ class SandboxedProcess:
 
     def _pids(self) -> list[int]:
         """All its processes. The tree starts at the process that confines it."""
-        return [*tree_of(self._popen.pid), self._popen.pid]
+        return [*list_descendants(self._popen.pid), self._popen.pid]
 
     async def _exit(self) -> None:
-        await _exit_of(self._popen)
+        await _wait_for_exit(self._popen)
         # `close` may come between the end of the program and this line: the kernel's kill is the cause all the same.
         if self.ending in (Ending.EXITED, Ending.STOPPED) and self.has_lost_process_to_memory():
             self.ending = Ending.MEMORY_EXCEEDED
@@ -310,7 +310,7 @@ async def start_process(
             ours.enter_context(talk).setblocking(False)
             source = theirs.enter_context(other).fileno()
         else:
-            source = _file_of(stdin, launch.user.uid if launch.user else None)
+            source = _create_file(stdin, launch.user.uid if launch.user else None)
             theirs.callback(os.close, source)
         try:
             popen = _spawn(launch, source, environment)
@@ -330,7 +330,7 @@ async def start_process(
     return process
 
 
-def _file_of(data: bytes, user: int | None) -> int:
+def _create_file(data: bytes, user: int | None) -> int:
     """Create an in-memory file with `data` as a program's input. bash treats a socket as a remote login."""
     file = os.memfd_create("stdin")
     with open(file, "wb", closefd=False) as writer:
@@ -355,7 +355,7 @@ def _spawn(launch: Launch, stdin: int, environment: Mapping[str, str]) -> subpro
     )
 
 
-async def _exit_of(popen: subprocess.Popen[bytes]) -> None:
+async def _wait_for_exit(popen: subprocess.Popen[bytes]) -> None:
     """Wait until a process exits, and reap it."""
     try:
         watched = os.pidfd_open(popen.pid)

@@ -36,14 +36,14 @@ class PythonInstallation:
     """True if programs may import packages beside the standard library."""
 
     @classmethod
-    def of_the_gym(cls) -> PythonInstallation:
+    def from_gym(cls) -> PythonInstallation:
         """Return the base interpreter of the gym's environment: the standard library without packages."""
         executable = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
         flags = ("-s", "-S", "-B", "-X", "utf8")
-        return cls(executable, _folders_of(executable, [sys.base_prefix]), flags, has_packages=False)
+        return cls(executable, _list_folders(executable, [sys.base_prefix]), flags, has_packages=False)
 
     @classmethod
-    def at(cls, executable: str) -> PythonInstallation:
+    def from_executable(cls, executable: str) -> PythonInstallation:
         """Return another interpreter, 3.9 or newer, with the packages of its environment.
 
         Raises ConfigError when it does not run.
@@ -59,13 +59,13 @@ class PythonInstallation:
                 f"python_executable: {executable} does not run: {error}", code="python_unusable"
             ) from error
         flags = ("-s", "-B", "-X", "utf8")
-        return cls(executable, _folders_of(executable, prefixes), flags, has_packages=True)
+        return cls(executable, _list_folders(executable, prefixes), flags, has_packages=True)
 
     def command(self, source: str) -> list[str]:
         """The command that runs a program."""
         return [self.executable, *self.flags, "-c", source]
 
-    def for_other_users(self, program: Sequence[str]) -> list[str]:
+    def build_open_command(self, program: Sequence[str]) -> list[str]:
         """Return the command `program` so that another user can execute it.
 
         If the interpreter lies in a closed folder, it is replaced by a copy without packages. Raises OSError if it
@@ -75,12 +75,12 @@ class PythonInstallation:
             return list(program)
         if self.has_packages:
             raise PermissionError(f"other users cannot execute {self.executable}")
-        copy = _copy_of(Path(self.executable), self.folders[0])
+        copy = _make_copy(Path(self.executable), self.folders[0])
         libraries = f"LD_LIBRARY_PATH={copy / 'lib'}"
         return ["/usr/bin/env", libraries, str(copy / "bin" / Path(self.executable).name), *program[1:]]
 
 
-def _folders_of(executable: str, prefixes: Sequence[str]) -> tuple[Path, ...]:
+def _list_folders(executable: str, prefixes: Sequence[str]) -> tuple[Path, ...]:
     """Return the folders an interpreter reads: its prefixes, with and without symbolic links, without nested ones."""
     home = Path(os.path.realpath(executable)).parents[1]
     found = {home, *map(Path, prefixes), *(Path(os.path.realpath(prefix)) for prefix in prefixes)}
@@ -92,7 +92,7 @@ def is_open_to_others(executable: Path) -> bool:
     return all(path.stat().st_mode & stat.S_IXOTH for path in (executable, *executable.parents))
 
 
-def _copy_of(executable: Path, prefix: Path) -> Path:
+def _make_copy(executable: Path, prefix: Path) -> Path:
     """Return a copy of an interpreter and its standard library, made once for all gyms. Raises OSError."""
     state = f"{executable} {executable.stat().st_mtime_ns} {sys.version}"
     copy = COPIES / f"python-{hashlib.sha256(state.encode()).hexdigest()[:16]}"

@@ -22,7 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nemo_gym.processes.own_time import is_runnable, times_of_threads
+from nemo_gym.processes.own_time import is_runnable, read_thread_times
 from nemo_gym.processes.workers import available_cores
 
 
@@ -144,7 +144,7 @@ class ProgramTimes:
     def _add_starved_s(self, pids: list[int]) -> None:
         now, delays = self._clock(), {}
         longest = total = 0
-        for thread, (_, delay) in times_of_threads(pids):
+        for thread, (_, delay) in read_thread_times(pids):
             delays[thread] = delay
             grown = max(0, delay - self._delays.get(thread, 0))
             longest, total = max(longest, grown), total + grown

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.isolation.leftovers import PlaceLock, lock_place, remove_files_of
+from nemo_gym.isolation.leftovers import PlaceLock, lock_place, remove_user_files
 from nemo_gym.isolation.python_installation import COPIES
 from nemo_gym.processes.process_tree import kill
 
@@ -45,7 +45,7 @@ class SandboxUser:
             return
         self._is_released = True
         if self._leaves_files:
-            remove_files_of({self.uid})
+            remove_user_files({self.uid})
         self._file.unlink(missing_ok=True)
         self._claim.release()
 
@@ -55,8 +55,8 @@ def claim_user(*, leaves_files: bool = False) -> SandboxUser:
 
     `leaves_files` says that its programs write to folders of this machine, which `release` has to clean.
     """
-    low, high = _range_of_users()
-    folder = _folder_of_claims()
+    low, high = _read_user_range()
+    folder = _find_claims_folder()
     for _ in range(_ATTEMPTS):
         uid = low + 2 * secrets.randbelow(max((high - low) // 2, 1))
         file = folder / str(uid)
@@ -71,13 +71,13 @@ def claim_user(*, leaves_files: bool = False) -> SandboxUser:
 
 def remove_dead_users() -> None:
     """End the processes, and delete the files, of users whose gym and supervisor were killed. For root."""
-    claims = {int(file.name): (file, lock_place(file)) for file in _folder_of_claims().iterdir()}
+    claims = {int(file.name): (file, lock_place(file)) for file in _find_claims_folder().iterdir()}
     dead = {uid for uid, (_, claim) in claims.items() if claim is not None}
     if dead:
         for process in psutil.process_iter(["uids"]):
             if process.info["uids"] is not None and process.info["uids"].real in dead:
                 kill(process.pid)
-        remove_files_of(dead)
+        remove_user_files(dead)
     for file, claim in claims.values():
         if claim is not None:
             file.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def remove_dead_users() -> None:
 
 
 @cache
-def _folder_of_claims() -> Path:
+def _find_claims_folder() -> Path:
     """Raises VerifierError if there is no place for it."""
     for place in _PLACES:
         with contextlib.suppress(OSError):
@@ -100,7 +100,7 @@ def _folder_of_claims() -> Path:
     )
 
 
-def _range_of_users() -> tuple[int, int]:
+def _read_user_range() -> tuple[int, int]:
     start, _, count = max(
         (tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()),
         key=lambda fields: fields[2],

@@ -58,7 +58,9 @@ def hold_addresses(
     """
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     head = blocks[HEAD_SERVER] = config.setdefault(HEAD_SERVER, {})
-    holding = _Holding(config.get("default_host") or LOOPBACK, PortRange.of_config(config), uses_tls(config))
+    holding = _Holding(
+        config.get("default_host") or LOOPBACK, PortRange.from_config(config), uses_tls(config)
+    )
     # Fixed ports first: a free port chosen earlier might be a fixed port of another server.
     for name, block in blocks.items():
         if block.get("port"):
@@ -75,7 +77,7 @@ def hold_addresses(
         _publish(block, holding.taken[name])
     if refusal is not None:
         announce(f"{refusal.failure.message}; it listens on port {head['port']} instead")
-    servers = holding.taken if holding.is_tls else _with_local_sockets(holding.taken, config)
+    servers = holding.taken if holding.is_tls else _open_local_sockets(holding.taken, config)
     (head_socket,) = servers.pop(HEAD_SERVER)
     return Addresses(head_socket, servers)
 
@@ -121,8 +123,8 @@ def _publish(block: dict[str, Any], sockets: Sequence[HeldSocket]) -> None:
         block[REPLICA_PORTS_KEY] = [held.port for held in sockets]
 
 
-def _with_local_sockets(
+def _open_local_sockets(
     servers: Mapping[str, Sequence[HeldSocket]], config: dict[str, Any]
 ) -> dict[str, list[HeldSocket]]:
     run = config[LOCAL_SOCKETS_KEY] = new_run()
-    return {name: [held.with_local(run) for held in sockets] for name, sockets in servers.items()}
+    return {name: [held.listen_locally(run) for held in sockets] for name, sockets in servers.items()}

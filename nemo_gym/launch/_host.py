@@ -25,7 +25,7 @@ from nemo_gym.launch.reporting import Reporter
 from nemo_gym.launch.serving import serve, stop_signals
 from nemo_gym.processes import messages
 from nemo_gym.processes.fork_server import ForkServer
-from nemo_gym.processes.program import until_parent_ends
+from nemo_gym.processes.program import wait_until_parent_ends
 
 
 class EmbeddedKeys(BaseModel):
@@ -74,7 +74,7 @@ async def host(order: Order, fork_server: ForkServer, began: float, channel: soc
 
     reporter = Reporter(lambda: sys.stderr)
     with stop_signals() as stop:
-        watching = asyncio.create_task(until_parent_ends(channel))
+        watching = asyncio.create_task(wait_until_parent_ends(channel))
         watching.add_done_callback(lambda _: stop.set())
         try:
             await serve(

@@ -34,12 +34,12 @@ def load_server_class(script: Path) -> type[SimpleServer]:
 
 
 def _class_run_by(tree: ast.AST) -> str | None:
-    for node in ast.walk(tree):
+    for element in ast.walk(tree):
         if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "run_webserver"
-            and isinstance(node.func.value, ast.Name)
+            isinstance(element, ast.Call)
+            and isinstance(element.func, ast.Attribute)
+            and element.func.attr == "run_webserver"
+            and isinstance(element.func.value, ast.Name)
         ):
-            return node.func.value.id
+            return element.func.value.id
     return None

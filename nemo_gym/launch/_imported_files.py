@@ -67,16 +67,18 @@ def read_imports(path: Path) -> list[Imported]:
 def _parse_import(statement: str) -> Iterator[Imported]:
     """Yield what a statement imports. A name of `from a import b` may be a module of the package `a`."""
     try:
-        nodes = ast.parse(statement).body
+        elements = ast.parse(statement).body
     except (SyntaxError, ValueError):  # a sentence that begins with one of the two words
         return
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (Imported(0, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            package = node.module or ""
-            yield Imported(node.level, package)
-            yield from (Imported(node.level, f"{package}.{alias.name}".lstrip(".")) for alias in node.names)
+    for element in elements:
+        if isinstance(element, ast.Import):
+            yield from (Imported(0, alias.name) for alias in element.names)
+        elif isinstance(element, ast.ImportFrom):
+            package = element.module or ""
+            yield Imported(element.level, package)
+            yield from (
+                Imported(element.level, f"{package}.{alias.name}".lstrip(".")) for alias in element.names
+            )
 
 
 def _list_names(folder: Path) -> frozenset[str]:

@@ -92,18 +92,18 @@ class InlineSpawner:
 
     async def _serve(self, process: ServerProcess, child: _InlineChild) -> None:
         given = process.bootstrap
-        server_class = self._class_of(process.script)
+        server_class = self._load_class(process.script)
         client = ServerClient.connect(given.global_config, transport=self.transport, token=given.run_token)
-        config = server_class.config_of(given.server_name, given.global_config)
+        config = server_class.build_server_config(given.server_name, given.global_config)
         server = server_class(config=config, server_client=client)
-        app = server.finished_app()
+        app = server.finish_app()
         async with server.alive():
             for held in process.sockets:
                 self.transport.apps[held.url] = app
             gc.freeze()
             await child.serve(app, process.sockets, server_context(given.global_config))
 
-    def _class_of(self, script: Path) -> type[SimpleServer]:
+    def _load_class(self, script: Path) -> type[SimpleServer]:
         if script not in self._classes:
             self._classes[script] = load_server_class(script)
         return self._classes[script]

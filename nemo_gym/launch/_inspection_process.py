@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.options import Inspection, option_faults
 from nemo_gym.config.ray_environment import KEY as RAY_ENVIRONMENT
-from nemo_gym.config.servers import ServerInstance, root_of
+from nemo_gym.config.servers import ServerInstance, find_root
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inspection import CHANNEL_FD
 from nemo_gym.processes import messages
@@ -44,7 +44,7 @@ def _inspections(
             runs_code = getattr(model, "RUNS_CODE", False) and not server.config.get("sandbox_provider")
             yield server.name, Inspection(faults, runs_code=bool(runs_code))
     except (Exception, SystemExit) as error:  # noqa: BLE001  # author code may raise anything
-        inspection = _inspection_of_failure(error, script, data)
+        inspection = _inspect_failure(error, script, data)
         yield from ((server.name, inspection) for server in servers)
 
 
@@ -55,20 +55,20 @@ def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[Base
 
     folder = script.parent
     bootstrap.set_current(bootstrap.Bootstrap(name, dict(data), "", "", []))
-    sys.path[:0] = [str(folder), str(root_of(folder)), str(PARENT_DIR)]
+    sys.path[:0] = [str(folder), str(find_root(folder)), str(PARENT_DIR)]
     os.chdir(folder)
     return load_server_class(script).config_class()
 
 
-def _inspection_of_failure(error: BaseException, script: Path, data: Mapping[str, Any]) -> Inspection:
+def _inspect_failure(error: BaseException, script: Path, data: Mapping[str, Any]) -> Inspection:
     if isinstance(error, ConfigError) and error.failure.code == "not_inline":
         return Inspection(unchecked=f"{script.name} does not end with `MyServer.run_webserver()`")
     if isinstance(error, _OF_OTHER_VERSIONS) and (missing := _unmet_requirements(script.parent, error)):
         return Inspection(unchecked=f"its requirements are not met: {', '.join(missing)}")
-    if data.get(RAY_ENVIRONMENT) is not None and (module := _missing_module(error)):
+    if data.get(RAY_ENVIRONMENT) is not None and (module := _find_missing_module(error)):
         return Inspection(unchecked=f"this machine has no module {module}, which {RAY_ENVIRONMENT} may bring")
-    file, line = _place_of(error, script)
-    return Inspection(code_fault=(file, line, f"The code fails: {_text_of(error)}."))
+    file, line = _find_place(error, script)
+    return Inspection(code_fault=(file, line, f"The code fails: {_describe_error(error)}."))
 
 
 def _unmet_requirements(folder: Path, error: BaseException) -> list[str]:
@@ -80,17 +80,17 @@ def _unmet_requirements(folder: Path, error: BaseException) -> list[str]:
     if file.is_file():
         return find_unsatisfied(read_requirements(file))
     is_project = (folder / "pyproject.toml").is_file()
-    missing = _missing_module(error)
+    missing = _find_missing_module(error)
     return [missing] if is_project and missing else []
 
 
-def _missing_module(error: BaseException) -> str:
+def _find_missing_module(error: BaseException) -> str:
     """Return the name of the package that is not installed; empty if none, or this one, is missing."""
     missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     return "" if missing == "nemo_gym" else missing
 
 
-def _place_of(error: BaseException, script: Path) -> tuple[str, int | None]:
+def _find_place(error: BaseException, script: Path) -> tuple[str, int | None]:
     """Return the line of a syntax error, or else the innermost line of the traceback in the server's folder."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno
@@ -99,6 +99,6 @@ def _place_of(error: BaseException, script: Path) -> tuple[str, int | None]:
     return own[-1] if own else (str(script), None)
 
 
-def _text_of(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {message.strip()}".strip().rstrip(".:")

@@ -79,7 +79,7 @@ def is_source(path: Path) -> bool:
     if _FILES_OF_OTHERS.fullmatch(path.name):
         return False
     try:
-        return path.is_file() and (path.suffix == _CODE or _is_text_of_code(path))
+        return path.is_file() and (path.suffix == _CODE or _is_code_text(path))
     except OSError:
         return False
 
@@ -155,7 +155,7 @@ def _is_configuration(path: Path) -> bool:
     return is_yaml and _CONFIGURATION.search(path.read_bytes()) is not None
 
 
-def _is_text_of_code(path: Path) -> bool:
+def _is_code_text(path: Path) -> bool:
     """Return whether a text is short and no configuration of a gym. Raises `OSError` if it cannot be read."""
     is_short_text = _TEXTS.fullmatch(path.suffix) and path.stat().st_size <= _MOST_TEXT_BYTES
     return bool(is_short_text) and not _is_configuration(path)

@@ -133,11 +133,11 @@ class ProcessSpawner:
                 descriptors=descriptors,
                 variables=variables,
             )
-        return forked, await forked.started()
+        return forked, await forked.wait_for_start()
 
 
 async def _watch(child: Child, forked: ForkedProcess) -> None:
-    child.exited.set_result(await forked.ended())
+    child.exited.set_result(await forked.wait_for_end())
 
 
 @contextlib.contextmanager

@@ -72,7 +72,7 @@ class DeathRecord:
     has_to_be_corrected: bool = False
     """True if the last process could not start with its code and configuration, so that another cannot either."""
 
-    def died(self, *, ready_for_s: float | None, exit_code: int | None = None) -> None:
+    def count_death(self, *, ready_for_s: float | None, exit_code: int | None = None) -> None:
         """Count a death; `ready_for_s` is how long the process was ready, None if it never was."""
         self.has_to_be_corrected = ready_for_s is None and exit_code == CANNOT_START
         if ready_for_s is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.config.tls import ca_of
+from nemo_gym.config.tls import read_ca
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._spawners import Child, NodePlace, ServerProcess, Spawner
 from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
@@ -87,7 +87,7 @@ class SupervisedServer:
     @property
     def ca(self) -> str | None:
         """The certificates that its own must be signed by; None without TLS."""
-        return ca_of(self.process.bootstrap.global_config)
+        return read_ca(self.process.bootstrap.global_config)
 
     @property
     def log_path(self) -> Path:
@@ -151,7 +151,7 @@ class Supervisor:
         self.servers += servers
         starting = [self._start(server) for server in servers]
         try:
-            await _until_answered(servers, *starting)
+            await _wait_until_answered(servers, *starting)
             for task in starting:
                 if task.done():
                     task.result()
@@ -193,7 +193,7 @@ class Supervisor:
 
     async def wait_ready(self) -> None:
         """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
-        await _until_answered(self.servers, self.failure)
+        await _wait_until_answered(self.servers, self.failure)
         if self.failure.done():
             raise self.failure.result()
 
@@ -269,7 +269,7 @@ class Supervisor:
             server.become(ServerState.STOPPED, child.reason)
             return
         ready_for_s = None if ready_since is None else time.monotonic() - ready_since
-        record.died(ready_for_s=ready_for_s, exit_code=code)
+        record.count_death(ready_for_s=ready_for_s, exit_code=code)
         server.become(ServerState.CRASHED, child.reason or describe_exit(code))
 
     async def _answers_in_time(self, server: SupervisedServer, child: Child) -> bool:
@@ -333,7 +333,7 @@ def describe_exit(code: int) -> str:
         return f"killed by signal {-code}"
 
 
-async def _until_answered(servers: Sequence[SupervisedServer], *ends: asyncio.Future[Any]) -> None:
+async def _wait_until_answered(servers: Sequence[SupervisedServer], *ends: asyncio.Future[Any]) -> None:
     """Wait until all servers have answered, or one of `ends` is done."""
     answered = asyncio.gather(*(server.has_answered.wait() for server in servers))
     try:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from nemo_gym.config.ray_environment import refuse_without_ray
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config.tls import ca_of
+from nemo_gym.config.tls import read_ca
 from nemo_gym.discovery_files import NO_NAME, discovery_path
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
@@ -127,7 +127,7 @@ class RunningGym:
             started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             head=addresses.head.url,
             logs=str(self.log_folder),
-            ca=ca_of(self.config),
+            ca=read_ca(self.config),
         )
         self.nodes: Callable[[], tuple[NodeRecord, ...]] = tuple
         """Returns the current states of its machines; none if its servers run on this one."""
@@ -256,7 +256,7 @@ async def launch(config: LaunchableConfig, options: LaunchOptions | None = None)
 async def _prepare(config: LaunchableConfig, options: LaunchOptions) -> RunningGym:
     data = copy.deepcopy(dict(config.data))
     data[CODE_KEY] = describe_code(config.servers, options.working_folder)
-    keys = RunKeys.of_config(data)
+    keys = RunKeys.from_config(data)
     if options.placement != "ray":
         refuse_without_ray(data)
     if options.placement in ("hosts", "ray"):
@@ -327,7 +327,7 @@ async def _let_scale(
 
     def plan_more(replicas: Sequence[Replica]) -> list[SupervisedServer]:
         first = replicas[0]
-        servers = list(plan.replicas_of(first.instance, replicas, first.key.number))
+        servers = list(plan.build_replicas(first.instance, replicas, first.key.number))
         gym.listen_to(servers)
         return servers
 

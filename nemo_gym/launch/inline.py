@@ -70,15 +70,17 @@ async def inline(config: LaunchableConfig) -> AsyncIterator[InlineGym]:
     data = copy.deepcopy(dict(config.data))
     data.pop(TLS_KEY, None)  # nothing listens
     data[CODE_KEY] = describe_code(config.servers, Path.cwd())
-    keys = RunKeys.of_config(data)
+    keys = RunKeys.from_config(data)
     addresses = _give_addresses(data, config.servers)
     gym = InlineGym(data, keys.token, InMemoryTransport())
     bootstrap.set_current(Bootstrap(IN_MEMORY_HOST, data, keys.token, keys.cookie_key, []))
     try:
         async with contextlib.AsyncExitStack() as started:
             for name, server_class in _classes(config.servers):
-                server = server_class(config=server_class.config_of(name, data), server_client=gym.client())
-                gym.transport.apps[addresses[name]] = server.finished_app()
+                server = server_class(
+                    config=server_class.build_server_config(name, data), server_client=gym.client()
+                )
+                gym.transport.apps[addresses[name]] = server.finish_app()
                 await started.enter_async_context(server.alive())
                 gym.servers[name] = server
             with collected_rarely():

@@ -59,7 +59,7 @@ def inspect(
     Two implementations may therefore have modules of the same name, and one that ends its process does not end the
     others. Raises `LaunchError` if no process can be forked.
     """
-    by_script = groupby(sorted(servers, key=_script_of), key=_script_of)
+    by_script = groupby(sorted(servers, key=_find_script), key=_find_script)
     try:
         forks = [_ForkedInspection(fork_server, script, list(users), data) for script, users in by_script]
         for module in needed_next:
@@ -74,7 +74,7 @@ def inspect(
         ) from error
 
 
-def _script_of(server: ServerInstance) -> Path:
+def _find_script(server: ServerInstance) -> Path:
     return server.directory / server.entrypoint
 
 
@@ -112,7 +112,7 @@ class _ForkedInspection:
         except EOFError:
             from nemo_gym.processes.event_loop_thread import run_blocking
 
-            code = run_blocking("inspection", self._process.ended())
+            code = run_blocking("inspection", self._process.wait_for_end())
             message = f"The process ended with exit code {code} while the file was imported."
             inspection = Inspection(code_fault=(str(self._script), None, message))
         return {server.name: inspection for server in self._servers}

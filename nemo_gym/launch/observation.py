@@ -84,7 +84,7 @@ class NodeObservation:
         return {**sums.pop("node"), **sums}
 
 
-def by_node(gym: GymRecord, observations: Sequence[Observation]) -> list[NodeObservation]:
+def sum_by_node(gym: GymRecord, observations: Sequence[Observation]) -> list[NodeObservation]:
     """Return the machines of `gym` with the sums of their servers; none if it runs on the launcher's."""
     found = []
     for node in gym.nodes:
@@ -97,7 +97,7 @@ def by_node(gym: GymRecord, observations: Sequence[Observation]) -> list[NodeObs
 
 async def describe_running_gyms() -> list[str]:
     """Return a sentence on each running gym of this user, and on a server at the default port that is of none."""
-    gyms = Registry().running()
+    gyms = Registry().list_running()
     described = [
         f"the gym of pid {gym.run.pid} in {gym.directory} listens at {gym.run.head}; it is not used"
         for gym in gyms

@@ -11,7 +11,7 @@ from typing import Any
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.bootstrap import Bootstrap
-from nemo_gym.config.servers import ServerInstance, root_of
+from nemo_gym.config.servers import ServerInstance, find_root
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, HeldAddress
 from nemo_gym.launch._spawners import ServerProcess
@@ -34,7 +34,7 @@ class RunKeys:
     """Signs session cookies."""
 
     @classmethod
-    def of_config(cls, config: Mapping[str, Any]) -> RunKeys:
+    def from_config(cls, config: Mapping[str, Any]) -> RunKeys:
         """Random keys, with the `run_token` of `config` if set."""
         token = config.get("run_token")
         return cls(token=str(token)) if token else cls()
@@ -56,16 +56,16 @@ class ServerPlan:
         # The head server's folder stays off the search path, where its modules would shadow others.
         servers = list(self._replicas((HEAD_SERVER, HEAD_SERVER, HEAD_SERVER), head_script, [addresses.head]))
         for each in instances:
-            servers += self.replicas_of(each, addresses.servers[each.name])
+            servers += self.build_replicas(each, addresses.servers[each.name])
         return servers
 
-    def replicas_of(
+    def build_replicas(
         self, instance: ServerInstance, addresses: Sequence[HeldAddress], first: int = 0
     ) -> Iterator[SupervisedServer]:
         """One `SupervisedServer` per replica of a server; `first` is the number of the first of them."""
         folder = instance.directory.resolve()
         # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
-        path = (str(folder), str(root_of(folder)))
+        path = (str(folder), str(find_root(folder)))
         script = folder / instance.entrypoint
         told = self.config.get(CODE_KEY)
         find_changes = (

@@ -122,7 +122,7 @@ class Registry:
     def remove(self, run: RunRecord) -> None:
         self._path(run).unlink(missing_ok=True)
 
-    def running(self) -> list[GymRecord]:
+    def list_running(self) -> list[GymRecord]:
         """The gyms whose launcher is alive, oldest first; records of dead ones are removed."""
         records = []
         for path in self.folder.glob("*.json"):
@@ -154,7 +154,7 @@ def write_discovery(folder: Path, config: Mapping[str, Any], run: RunRecord, nam
     gyms that were killed are removed. Raises `ConfigError` if a running gym of the folder has the name.
     """
     with _locked(folder):
-        taken = _names_of_running_gyms(folder)
+        taken = _list_running_gyms(folder)
         if name in taken:
             raise ConfigError(
                 f"the gym of pid {taken[name]} in {folder} has the discovery name {name!r} already",
@@ -186,7 +186,7 @@ def remove_discovery(folder: Path, run: RunRecord) -> None:
             discovery_path(folder, name).unlink(missing_ok=True)
 
 
-def _names_of_running_gyms(folder: Path) -> dict[str, int]:
+def _list_running_gyms(folder: Path) -> dict[str, int]:
     """Return the pids of running gyms by discovery name, and remove the named files of gyms that were killed."""
     taken = {}
     for name in discovery_names(folder):

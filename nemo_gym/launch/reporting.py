@@ -12,7 +12,7 @@ from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import ServerEvent
 from nemo_gym.launch.gym import RunningGym
 from nemo_gym.paths import display_path
-from nemo_gym.tables import folded, terminal_width
+from nemo_gym.tables import fold_text, terminal_width
 
 
 class Reporter:
@@ -30,7 +30,7 @@ class Reporter:
 
     def server_changed(self, event: ServerEvent, seconds: float) -> None:
         """Report the state of a server, `seconds` after the command began."""
-        self._write("server", self._line_of(event, seconds), **asdict(event), seconds=round(seconds, 3))
+        self._write("server", self._write_line(event, seconds), **asdict(event), seconds=round(seconds, 3))
 
     def still_waiting(self, servers: Sequence[str], seconds: float) -> None:
         """Report the servers that are still starting after `seconds`."""
@@ -48,7 +48,7 @@ class Reporter:
         """Report that all servers have ended, `seconds` after the stop began."""
         self._write("stopped", f"stopped in {seconds:.1f} s", seconds=round(seconds, 3))
 
-    def _line_of(self, event: ServerEvent, seconds: float) -> str | None:
+    def _write_line(self, event: ServerEvent, seconds: float) -> str | None:
         name = event.server if event.replica == 0 else f"{event.server} #{event.replica}"
         if event.state is ServerState.CRASHED:
             return f"died: {name} ({event.detail})"
@@ -64,5 +64,5 @@ class Reporter:
         if self._as_json:
             stream.write(f"{json.dumps({'event': event, **facts})}\n")
         elif line is not None:
-            stream.write(f"{folded(line, terminal_width(stream))}\n")
+            stream.write(f"{fold_text(line, terminal_width(stream))}\n")
         stream.flush()

@@ -70,7 +70,7 @@ class RunHelper:
         if self._program is None:
             raise LaunchError("this RunHelper runs no gym", code="not_running", remedy="Call start first.")
         if self._program.process.poll() is not None:
-            raise _reason_of_end(self._program)
+            raise _build_end_error(self._program)
 
     def shutdown(self) -> None:
         """End every server and wait until all have ended, up to `SHUTDOWN_TIMEOUT_S`. Idempotent."""
@@ -119,7 +119,7 @@ def _ask(program: Program, message: object, answer: type[_Answer]) -> _Answer:
         program.send(message)
     received = _receive(program)
     if not isinstance(received, answer):
-        raise _reason_of_end(program, received)
+        raise _build_end_error(program, received)
     return received
 
 
@@ -130,7 +130,7 @@ def _receive(program: Program) -> Any:
     return None
 
 
-def _reason_of_end(program: Program, message: Failure | None = None) -> LaunchError:
+def _build_end_error(program: Program, message: Failure | None = None) -> LaunchError:
     failure = message or _receive(program)
     if isinstance(failure, Failure):
         error = LaunchError(failure.message, code=failure.code)

@@ -11,7 +11,7 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any
 
-from nemo_gym.config.servers import root_of
+from nemo_gym.config.servers import find_root
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch._file_digests import FileDigests, digests_path
 from nemo_gym.launch._source_files import find_source_files
@@ -56,7 +56,7 @@ def _edits_of(
     datasets: Collection[Path],
 ) -> Iterator[str]:
     """Yield what has changed in the `files` of a server, digests by names, and what is new in its folder."""
-    root = root_of(folder)
+    root = find_root(folder)
     for name, digest in files.items():
         place = next((path for each in (root, *search_path) if (path := each / name).is_file()), None)
         if place is None:

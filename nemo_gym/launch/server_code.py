@@ -19,7 +19,7 @@ from socket import gethostname
 from typing import Any, Final
 
 from nemo_gym import PARENT_DIR, __version__
-from nemo_gym.config.servers import ServerInstance, root_of
+from nemo_gym.config.servers import ServerInstance, find_root
 from nemo_gym.launch._file_digests import FileDigests, digests_path
 from nemo_gym.launch._imported_files import find_imported_files
 from nemo_gym.launch._named_files import find_named_files
@@ -93,7 +93,7 @@ def _find_data(instance: ServerInstance, working_folder: Path, datasets: Collect
             folder,
             f"{MOST_DATA_FILES:,}",
         )
-    return {_name_file(path, [root_of(folder)]): path for path in data if path.resolve() not in datasets}
+    return {_name_file(path, [find_root(folder)]): path for path in data if path.resolve() not in datasets}
 
 
 def find_declared_datasets(options: Mapping[str, Any], working_folder: Path) -> Iterator[Path]:
@@ -112,13 +112,13 @@ def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]
     The folder of a server of the installed gym has none.
     """
     folder = instance.directory.resolve()
-    roots = list(dict.fromkeys([folder, root_of(folder), working_folder.resolve(), *_user_search_path()]))
+    roots = list(dict.fromkeys([folder, find_root(folder), working_folder.resolve(), *_user_search_path()]))
     named = find_named_files(instance, working_folder, _is_installed, MOST_DATA_FILES)
     own = set() if _is_of_wheel(folder) else {*find_source_files(folder), folder / instance.entrypoint}
     files = own | named
     sources = [path for path in files if path.suffix == ".py"]
     files |= find_imported_files(sources, roots, _is_installed)
-    return {_name_file(path, [root_of(folder), *roots[2:]]): path for path in files}
+    return {_name_file(path, [find_root(folder), *roots[2:]]): path for path in files}
 
 
 def find_changed_modules(
@@ -184,10 +184,10 @@ def read_repository(folder: Path, files: Iterable[Path] = ()) -> dict[str, Any] 
     if not heads or not heads[0].isalnum():  # `(initial)`: there is no commit yet
         return None
     is_changed = any(not line.startswith("#") for line in status.splitlines())
-    return {"commit": heads[0], "dirty": is_changed or bool(list(_untracked(top.resolve(), files)))}
+    return {"commit": heads[0], "dirty": is_changed or bool(list(_list_untracked(top.resolve(), files)))}
 
 
-def _untracked(top: Path, files: Iterable[Path]) -> Iterator[Path]:
+def _list_untracked(top: Path, files: Iterable[Path]) -> Iterator[Path]:
     """Yield the files below `top` that git does not track."""
     inside = [path for path in files if path.is_relative_to(top)]
     listed = _ask_git(top, "ls-files", "-z") if inside else ""

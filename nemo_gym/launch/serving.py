@@ -22,7 +22,7 @@ from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.reporting import Reporter
 from nemo_gym.names import OPEN_NETWORK, TOKEN_HEADER
 from nemo_gym.processes.fork_server import ForkServer
-from nemo_gym.transport.directory import bound_hosts
+from nemo_gym.transport.directory import list_bound_hosts
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WAITING_NOTE_S = 10.0
@@ -138,12 +138,12 @@ async def wait_ready_or(
             reporter.announce(note)
         return True
     finally:
-        await _cancelled(*either)
+        await _cancel_all(*either)
 
 
 def _network_note(config: Mapping[str, Any], discovery_file: Path) -> str | None:
     """Return how other machines call the gym; None if they cannot reach it."""
-    hosts = sorted({host for host in bound_hosts(config) if not is_loopback(host)})
+    hosts = sorted({host for host in list_bound_hosts(config) if not is_loopback(host)})
     if not hosts:
         return None
     where = f"servers at {', '.join(hosts)} can be reached from other machines"
@@ -193,14 +193,14 @@ async def _stay_up(stop: asyncio.Event, gym: RunningGym, while_up: WhileUp | Non
     try:
         done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await _cancelled(*(future for future in watched if future is not gym.failure))
+        await _cancel_all(*(future for future in watched if future is not gym.failure))
     if gym.failure in done:
         raise gym.failure.result()
     for future in done:
         future.result()
 
 
-async def _cancelled(*futures: asyncio.Future[Any]) -> None:
+async def _cancel_all(*futures: asyncio.Future[Any]) -> None:
     """Cancel the futures and wait for their end."""
     for future in futures:
         future.cancel()

@@ -36,7 +36,7 @@ class HeldSocket:
     local: socket.socket | None = None
     """The socket for calls within the machine; None without one."""
 
-    def with_local(self, run: str) -> HeldSocket:
+    def listen_locally(self, run: str) -> HeldSocket:
         """Return it with a socket for calls of the run within the machine, where that is supported."""
         return replace(self, local=local_sockets.listen(run, self.url, BACKLOG))
 
@@ -67,7 +67,7 @@ class PortRange:
     disallowed: Collection[int] = ()
 
     @classmethod
-    def of_config(cls, config: Mapping[str, Any]) -> PortRange:
+    def from_config(cls, config: Mapping[str, Any]) -> PortRange:
         return cls(
             config.get("port_range_low"),
             config.get("port_range_high"),
@@ -164,7 +164,7 @@ def find_open_port(disallowed_ports: list[int] | None = None, max_retries: int =
     effect: every port of the range is tried.
     """
     config: Any = maybe_get_global_config_dict() or {}
-    ports = PortRange.of_config(config)
+    ports = PortRange.from_config(config)
     ports = replace(ports, disallowed=(*ports.disallowed, *(disallowed_ports or ())))
     host = config.get("default_host") or LOOPBACK
     with contextlib.closing(hold_free(host, ports, holder_of="find_open_port")) as held:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from nemo_gym.launch.gym import RunningGym
-from nemo_gym.launch.observation import Figures, NodeObservation, Observation, by_node, observe
+from nemo_gym.launch.observation import Figures, NodeObservation, Observation, observe, sum_by_node
 from nemo_gym.launch.records import ServerRecord
 from nemo_gym.tables import Column, table_lines
 
@@ -69,7 +69,7 @@ async def draw_until_cancelled(gym: RunningGym, console: Console, every_s: float
         while True:
             record = gym.record()
             observations = await observe(record, timeout_s=REFRESH_S)
-            nodes = node_table(by_node(record, observations), console.width)
+            nodes = node_table(sum_by_node(record, observations), console.width)
             live.update(Group(*nodes, *server_table(observations, console.width)), refresh=True)
             await asyncio.sleep(every_s)
 
@@ -97,8 +97,8 @@ def node_table(nodes: Sequence[NodeObservation], width: int | None) -> list[Text
             f"{each.node.load:.1f}",
             f"{each.replicas:,}",
             f"{each.in_flight:,}",
-            _alarming(each.restarts),
-            _alarming(each.node.losses),
+            _color_count(each.restarts),
+            _color_count(each.node.losses),
         ]
         for each in nodes
     ]
@@ -129,14 +129,14 @@ def _row(each: Observation, observations: Sequence[Observation]) -> list[str | T
         server.url.rpartition(":")[2],
         *_figure_cells(each.figures),
         megabytes(each.memory_bytes),
-        _alarming(server.restarts),
+        _color_count(server.restarts),
         _KIND_SHOWN.get(server.kind, server.kind),
         server.url,
     ]
 
 
 def _place_cells(server: ServerRecord) -> Sequence[str | Text]:
-    return (server.node or "-", _alarming(max(0, server.generation - 1)))
+    return (server.node or "-", _color_count(max(0, server.generation - 1)))
 
 
 def name_shown(observation: Observation, observations: Sequence[Observation]) -> str:
@@ -153,8 +153,8 @@ def megabytes(count: int | None) -> str:
 def _figure_cells(figures: Figures | None) -> Sequence[str | Text]:
     if figures is None:
         return ("-", "-", "-")
-    return (f"{figures.requests:,}", _alarming(figures.errors), f"{figures.in_flight:,}")
+    return (f"{figures.requests:,}", _color_count(figures.errors), f"{figures.in_flight:,}")
 
 
-def _alarming(count: int) -> Text:
+def _color_count(count: int) -> Text:
     return Text(f"{count:,}", style="red" if count else "")

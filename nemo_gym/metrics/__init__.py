@@ -21,9 +21,9 @@ from nemo_gym.metrics._pass_majority import compute_subset_metrics as compute_su
 from nemo_gym.metrics._pass_majority import highest_k_metrics as highest_k_metrics
 from nemo_gym.metrics._pass_majority import key_metrics as key_metrics
 from nemo_gym.metrics.estimators import Interval as Interval
-from nemo_gym.metrics.estimators import clustered_standard_error as clustered_standard_error
+from nemo_gym.metrics.estimators import compute_clustered_standard_error as compute_clustered_standard_error
+from nemo_gym.metrics.estimators import compute_expected_max_at_k as compute_expected_max_at_k
 from nemo_gym.metrics.estimators import confidence_interval as confidence_interval
-from nemo_gym.metrics.estimators import expected_max_at_k as expected_max_at_k
 from nemo_gym.metrics.estimators import mean as mean
 from nemo_gym.metrics.estimators import pass_at_k as pass_at_k
 from nemo_gym.metrics.estimators import sample_standard_deviation as sample_standard_deviation

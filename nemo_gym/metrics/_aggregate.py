@@ -27,13 +27,13 @@ from nemo_gym.metrics._table import RecordTable, TaskPlaces
 from nemo_gym.metrics.estimators import (
     Clusters,
     Interval,
-    bounded_interval,
-    clustered_standard_error,
+    clip_interval,
+    compute_clustered_standard_error,
     confidence_interval,
     finite,
     mean,
     sample_standard_deviation,
-    scaled,
+    scale_down,
 )
 from nemo_gym.metrics.records import RolloutRecord, read_record
 from nemo_gym.rows.forms import AnyRow
@@ -100,7 +100,7 @@ class AgentMetrics:
         metrics: dict[str, Any] = _count_metrics(table, planned)
         for name in table.names:
             clusters = Clusters(table.values(name, task.places) for task in table.tasks())
-            metrics |= describe(name, clusters.samples) | _errors_of_mean(name, clusters)
+            metrics |= describe(name, clusters.samples) | _estimate_mean_errors(name, clusters)
         for name in self._scores:
             scores = (self._task_scores(name, task) for task in table.tasks())
             metrics |= score_families(name, scores, planned=planned, max_k=max(sizes, default=0))
@@ -127,7 +127,7 @@ class _TaskEntries:
             metrics: dict[str, Any] = {
                 TASK_INDEX_KEY: task.task,
                 "count/rollouts": len(task.places),
-                "count/scored": self._table.scored(task.places),
+                "count/scored": self._table.count_scored(task.places),
             }
             for name in names:
                 metrics |= describe(name, self._table.values(name, task.places))
@@ -149,7 +149,7 @@ def describe(name: str, values: Sequence[float]) -> dict[str, float]:
     """Return mean, maximum, minimum, median and sample standard deviation; empty without values."""
     if not values:
         return {}
-    small, power = scaled(values)
+    small, power = scale_down(values)
     described = {
         f"mean/{name}": fmean(small) * power,
         f"max/{name}": max(values),
@@ -187,7 +187,7 @@ def _complete_plan(sizes: Mapping[int, int], planned: Planned | None) -> Planned
 def _count_metrics(table: RecordTable, planned: Planned) -> dict[str, int]:
     outcomes, failures = table.outcomes(), table.failures()
     outcomes["missing"] += planned.rollouts - outcomes.total()
-    scored = Counter(table.scored(task.places) for task in table.tasks())
+    scored = Counter(table.count_scored(task.places) for task in table.tasks())
     counts = {
         "count/tasks": planned.tasks,
         "count/rollouts": planned.rollouts,
@@ -199,8 +199,8 @@ def _count_metrics(table: RecordTable, planned: Planned) -> dict[str, int]:
     return counts
 
 
-def _errors_of_mean(name: str, clusters: Clusters) -> dict[str, float]:
-    error = clustered_standard_error(clusters)
+def _estimate_mean_errors(name: str, clusters: Clusters) -> dict[str, float]:
+    error = compute_clustered_standard_error(clusters)
     if error is None:
         return {}
     interval = confidence_interval(mean(clusters.samples), error, len(clusters))
@@ -214,7 +214,7 @@ def reward_interval(metrics: Mapping[str, Any]) -> Interval | None:
     low, high = metrics.get("ci95_low/reward"), metrics.get("ci95_high/reward")
     if low is None or high is None:
         return None
-    return bounded_interval(Interval(low, high), metrics["min/reward"], metrics["max/reward"])
+    return clip_interval(Interval(low, high), metrics["min/reward"], metrics["max/reward"])
 
 
 def reward_by_k(metrics: Mapping[str, Any], family: str) -> dict[int, Any]:

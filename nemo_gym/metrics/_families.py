@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nemo_gym.metrics._majority import majority_curve
-from nemo_gym.metrics.estimators import expected_max_curve, finite, mean, sample_standard_deviation
+from nemo_gym.metrics.estimators import compute_expected_max_curve, finite, mean, sample_standard_deviation
 
 STD_ERR_ACROSS_TASKS = "std_err_across_tasks"
 STD_DEV_ACROSS_RUNS = "std_dev_across_runs"
@@ -102,10 +102,10 @@ class _Family:
             if not of_k:
                 continue
             key = f"{self._pattern.format(k=k)}/{name}"
-            metrics[key] = in_percent(mean(of_k))
+            metrics[key] = convert_to_percent(mean(of_k))
             spread = sample_standard_deviation(of_k)
             if spread is not None:
-                metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = in_percent(spread / math.sqrt(len(of_k)))
+                metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = convert_to_percent(spread / math.sqrt(len(of_k)))
         return metrics
 
 
@@ -121,17 +121,17 @@ class _Runs:
 
     def averages(self) -> list[float]:
         """Return the mean of each run times 100, in order of the runs."""
-        means = (in_percent(mean(scores)) for _, scores in sorted(self._scores.items()))
+        means = (convert_to_percent(mean(scores)) for _, scores in sorted(self._scores.items()))
         return [value for value in means if math.isfinite(value)]
 
 
-def in_percent(value: float) -> float:
+def convert_to_percent(value: float) -> float:
     """Return `value` times 100, to 12 significant digits, so that a half is 50.0 despite earlier rounding."""
     return float(f"{100.0 * value:.12g}")
 
 
 def _best_curve(task: TaskScores, max_k: int) -> list[float]:
-    return expected_max_curve(task.scores, min(max_k, len(task.scores)))
+    return compute_expected_max_curve(task.scores, min(max_k, len(task.scores)))
 
 
 def _vote_curve(task: TaskScores, max_k: int) -> list[float]:
@@ -163,7 +163,7 @@ def _coverage(name: str, sizes: Mapping[int, int], planned: Planned, max_k: int)
     metrics: dict[str, float] = {}
     if planned.rollouts:
         scored = sum(scores * tasks for scores, tasks in sizes.items())
-        metrics[f"coverage/{name}"] = in_percent(scored / planned.rollouts)
+        metrics[f"coverage/{name}"] = convert_to_percent(scored / planned.rollouts)
     for k in range(1, max_k + 1):
         short = planned.tasks - sum(tasks for scores, tasks in sizes.items() if scores >= k)
         if short:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import chain
 from statistics import fmean
 
-from nemo_gym.metrics.estimators import mean, scaled
+from nemo_gym.metrics.estimators import mean, scale_down
 
 MAX_EXACT_VOTERS = 256
 """The maximum number of rollouts per task for the exact computation, which takes up to a few tenths of a second."""
@@ -34,7 +34,7 @@ def majority_curve(answers: Sequence[str | None], scores: Sequence[float], max_k
         raise ValueError(f"cannot draw k={max_k} of {len(scores)} rollouts without replacement")
     if len(scores) > MAX_EXACT_VOTERS:
         return [_block_estimate(answers, scores, k) for k in range(1, max_k + 1)]
-    return _expected_curve(answers, scores, max_k)
+    return _compute_expected_curve(answers, scores, max_k)
 
 
 def majority_score(answers: Sequence[str | None], scores: Sequence[float]) -> float:
@@ -51,8 +51,10 @@ def _block_estimate(answers: Sequence[str | None], scores: Sequence[float], k: i
     return mean([majority_score(answers[start : start + k], scores[start : start + k]) for start in starts])
 
 
-def _expected_curve(answers: Sequence[str | None], scores: Sequence[float], max_k: int) -> list[float]:
-    scores, power = scaled(scores)
+def _compute_expected_curve(
+    answers: Sequence[str | None], scores: Sequence[float], max_k: int
+) -> list[float]:
+    scores, power = scale_down(scores)
     by_answer, silent = _ballots(answers, scores)
     counts = tuple(sorted(map(len, by_answer)))
     shares = _vote_shares(counts, len(silent))
@@ -83,15 +85,17 @@ def _ballots(answers: Sequence[str | None], scores: Sequence[float]) -> tuple[li
 def _vote_shares(counts: tuple[int, ...], silent: int) -> Mapping[int, tuple[float, ...]]:
     """Return, by number of votes, the expected share of the win of one such answer for each k."""
     multiplicity = Counter(counts)
-    return {votes: _winning_share(votes, _without(counts, votes), silent) for votes in multiplicity}
+    return {
+        votes: _compute_winning_share(votes, _remove_votes(counts, votes), silent) for votes in multiplicity
+    }
 
 
-def _without(counts: tuple[int, ...], votes: int) -> tuple[int, ...]:
+def _remove_votes(counts: tuple[int, ...], votes: int) -> tuple[int, ...]:
     place = counts.index(votes)
     return counts[:place] + counts[place + 1 :]
 
 
-def _winning_share(own: int, rivals: tuple[int, ...], silent: int) -> tuple[float, ...]:
+def _compute_winning_share(own: int, rivals: tuple[int, ...], silent: int) -> tuple[float, ...]:
     """The expected share of the win, for k = 1 .. n, of an answer with `own` of the n rollouts.
 
     Draws are counted by polynomials whose coefficient at X^d is the number of ways to draw d rollouts: (1 + X)^c

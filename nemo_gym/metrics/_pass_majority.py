@@ -50,7 +50,7 @@ def compute_pass_majority_metrics(
     Returns the metrics, the scores they were computed from, the sorted names of the scores, and the largest k.
     """
     score_dicts = [
-        [_scores_of(row, score_fn or _reward_as_accuracy, answer_key) for row in rows] for rows in tasks
+        [_read_scores(row, score_fn or _reward_as_accuracy, answer_key) for row in rows] for rows in tasks
     ]
     names = sorted({name for rollouts in score_dicts for scores in rollouts for name in scores})
     max_k = max(map(len, tasks), default=0)
@@ -163,7 +163,7 @@ def _reward_as_accuracy(row: AnyRow) -> Mapping[str, SupportsFloat | None]:
     return {"accuracy": read_reward(row)}
 
 
-def _scores_of(row: dict[str, Any], score_fn: ScoreFunction, answer_key: str | None) -> dict[str, float]:
+def _read_scores(row: dict[str, Any], score_fn: ScoreFunction, answer_key: str | None) -> dict[str, float]:
     if is_failed(row):
         return {}
     named = ((name, _score_number(name, value)) for name, value in score_fn(row).items())

@@ -44,14 +44,14 @@ def repeat_level_metrics(
     return [
         {
             ROLLOUT_INDEX_KEY: index,
-            **{name: value for name, value in _described(by_repeat[index]).items() if name not in named},
+            **{name: value for name, value in _describe_rows(by_repeat[index]).items() if name not in named},
             **{name: metrics[name] for name in sorted(complete)},
         }
         for index, metrics in zip(repeats, own, strict=True)
     ]
 
 
-def across_repeats(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def compute_across_repeats(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return the statistics over repeats of every mean and of every metric of an author.
 
     The keys are `mean_across_repeats/<metric>`, and `median`, `std`, `min`, `max` and `se` (the standard error) in the
@@ -68,7 +68,7 @@ def across_repeats(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return metrics
 
 
-def _described(rows: Iterable[AnyRow]) -> dict[str, float]:
+def _describe_rows(rows: Iterable[AnyRow]) -> dict[str, float]:
     values: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         for name, number in read_measurements(row).items():

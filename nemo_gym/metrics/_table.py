@@ -60,7 +60,7 @@ class RecordTable:
     def append(self, record: RolloutRecord) -> None:
         measurements, columns = record.measurements, self._columns
         for name in measurements.keys() - columns.keys():
-            columns[name] = _missing(len(self))
+            columns[name] = _build_missing(len(self))
         for name, column in columns.items():
             column.append(measurements.get(name, math.nan))
         self._tasks.append(record.task)
@@ -76,10 +76,10 @@ class RecordTable:
     def extend(self, other: RecordTable) -> None:
         """Append all records of `other`."""
         for name in other._columns.keys() - self._columns.keys():
-            self._columns[name] = _missing(len(self))
+            self._columns[name] = _build_missing(len(self))
         for name, column in self._columns.items():
             theirs = other._columns.get(name)
-            column.extend(_missing(len(other)) if theirs is None else theirs)
+            column.extend(_build_missing(len(other)) if theirs is None else theirs)
         self._tasks.extend(other._tasks)
         self._rollouts.extend(other._rollouts)
         self._attempts.extend(other._attempts)
@@ -97,17 +97,17 @@ class RecordTable:
         Raises:
             InputError: two records of one rollout are scored.
         """
-        for start, end in pairwise(self._in_order()):
+        for start, end in pairwise(self._sort()):
             yield TaskPlaces(self._tasks[start], range(start, end))
 
     def outcomes(self) -> Counter[str]:
         """Return the number of rollouts by outcome. Raises InputError like `tasks`."""
-        self._in_order()
+        self._sort()
         return Counter(self._outcomes)
 
     def failures(self) -> Counter[str]:
         """Return the number of failed rollouts by failure class. Raises InputError like `tasks`."""
-        self._in_order()
+        self._sort()
         return Counter(failure for failure in self._failures if failure is not None)
 
     def values(self, name: str, places: range) -> list[float]:
@@ -130,7 +130,7 @@ class RecordTable:
         column = self._columns.get(name)
         return [] if column is None else [place for place in places if not math.isnan(column[place])]
 
-    def scored(self, places: range) -> int:
+    def count_scored(self, places: range) -> int:
         """Return the number of scored records at `places`."""
         return sum(self._is_scored[places.start : places.stop])
 
@@ -140,10 +140,10 @@ class RecordTable:
     def answer(self, place: int) -> str | None:
         return self._answers[place]
 
-    def _in_order(self) -> array[int]:
+    def _sort(self) -> array[int]:
         """Sort the table if necessary, and return the bounds of its tasks."""
         if self._bounds is None:
-            self._keep(self._kept_places())
+            self._keep(self._choose_places())
             tasks = self._tasks
             starts = (place for place in range(len(tasks)) if not place or tasks[place] != tasks[place - 1])
             self._bounds = array("q", chain(starts, (len(tasks),)))
@@ -151,17 +151,17 @@ class RecordTable:
 
     def _keep(self, kept: list[int]) -> None:
         """Keep only the records at `kept`, in that order."""
-        self._tasks = _picked(self._tasks, kept)
-        self._rollouts = _picked(self._rollouts, kept)
-        self._attempts = _picked(self._attempts, kept)
-        self._is_scored = _picked(self._is_scored, kept)
+        self._tasks = _pick(self._tasks, kept)
+        self._rollouts = _pick(self._rollouts, kept)
+        self._attempts = _pick(self._attempts, kept)
+        self._is_scored = _pick(self._is_scored, kept)
         self._outcomes = [self._outcomes[place] for place in kept]
         self._failures = [self._failures[place] for place in kept]
         self._answers = [self._answers[place] for place in kept]
         for name, column in self._columns.items():
-            self._columns[name] = _picked(column, kept)
+            self._columns[name] = _pick(column, kept)
 
-    def _kept_places(self) -> list[int]:
+    def _choose_places(self) -> list[int]:
         # Stable sorts, most significant key last, avoid a tuple per record. The failure breaks ties between equal
         # attempts, so the choice does not depend on the order of arrival.
         order = sorted(range(len(self)), key=lambda place: self._failures[place] or "")
@@ -187,11 +187,11 @@ class RecordTable:
             )
 
 
-def _missing(count: int) -> array[float]:
+def _build_missing(count: int) -> array[float]:
     return array("d", [math.nan]) * count
 
 
-def _picked(column: array[T], places: list[int]) -> array[T]:
+def _pick(column: array[T], places: list[int]) -> array[T]:
     return array(column.typecode, map(column.__getitem__, places))
 
 

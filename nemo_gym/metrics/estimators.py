@@ -52,7 +52,7 @@ _LARGE = 2.0**500
 """Sums and squares of larger numbers may leave the range of floats, so that they are scaled first."""
 
 
-def scaled(values: Sequence[float]) -> tuple[Sequence[float], float]:
+def scale_down(values: Sequence[float]) -> tuple[Sequence[float], float]:
     """Return `values` divided by a power of two, and that power: 1 unless a value is very large."""
     largest = max(map(abs, values), default=0.0)
     if largest < _LARGE:
@@ -63,7 +63,7 @@ def scaled(values: Sequence[float]) -> tuple[Sequence[float], float]:
 
 def mean(values: Sequence[float]) -> float:
     """Return the mean, also of values whose sum is beyond the range of floats."""
-    small, power = scaled(values)
+    small, power = scale_down(values)
     return fmean(small) * power
 
 
@@ -81,7 +81,7 @@ def sample_standard_deviation(values: Sequence[float]) -> float | None:
     """
     if len(values) < 2:
         return None
-    small, power = scaled(values)
+    small, power = scale_down(values)
     center = fmean(small)
     return math.sqrt(math.fsum((value - center) ** 2 for value in small) / (len(values) - 1)) * power
 
@@ -98,17 +98,17 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
     return 1.0 - math.comb(samples - correct, k) / math.comb(samples, k)
 
 
-def expected_max_at_k(scores: Sequence[float], k: int) -> float:
+def compute_expected_max_at_k(scores: Sequence[float], k: int) -> float:
     """Return the expected best score of k of a task's samples, drawn without replacement: pass@k for any scores.
 
-    This is the k-th value of `expected_max_curve`.
+    This is the k-th value of `compute_expected_max_curve`.
     """
     _require_draws(len(scores), k)
-    return expected_max_curve(scores, k)[k - 1]
+    return compute_expected_max_curve(scores, k)[k - 1]
 
 
-def expected_max_curve(scores: Sequence[float], max_k: int) -> list[float]:
-    """Return `expected_max_at_k` for k = 1 .. max_k. `max_k` is at most the number of scores.
+def compute_expected_max_curve(scores: Sequence[float], max_k: int) -> list[float]:
+    """Return `compute_expected_max_at_k` for k = 1 .. max_k. `max_k` is at most the number of scores.
 
     With m_v scores at or below v, all k draws lie at or below v with probability P_k(v) = C(m_v, k) / C(n, k), so
     the expectation is the sum over the distinct scores v of v * (P_k(v) - P_k(next score below v)). For scores 0
@@ -130,7 +130,7 @@ def expected_max_curve(scores: Sequence[float], max_k: int) -> list[float]:
     return curve
 
 
-def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | None:
+def compute_clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | None:
     """Return the standard error of the mean over all samples, clustered by task; None below 2 tasks.
 
     sqrt(G / (G - 1) * sum over tasks of (sum over samples of (x - mean))^2) / n, for n samples of G tasks: the
@@ -142,7 +142,7 @@ def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | Non
     groups = clusters if isinstance(clusters, Clusters) else Clusters(clusters)
     if len(groups) < 2:
         return None
-    small, power = scaled(groups.samples)
+    small, power = scale_down(groups.samples)
     if power != 1.0:
         groups = Clusters([value / power for value in group] for group in groups)
     center = fmean(small)
@@ -160,7 +160,7 @@ def confidence_interval(center: float, standard_error: float, clusters: int) -> 
     return Interval(center - half_width, center + half_width)
 
 
-def bounded_interval(interval: Interval, least: float, most: float) -> Interval:
+def clip_interval(interval: Interval, least: float, most: float) -> Interval:
     """Return the part of an interval where means of rewards can be.
 
     `least` and `most` are the smallest and the largest reward; 0 and 1 are always possible. The viewer's page computes

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from nemo_gym.metrics._aggregate import aggregate, select_key_metrics
-from nemo_gym.metrics._repeats import across_repeats, repeat_level_metrics
+from nemo_gym.metrics._repeats import compute_across_repeats, repeat_level_metrics
 from nemo_gym.metrics.records import read_measurements
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
@@ -60,7 +60,7 @@ def compute_aggregate_metrics(
     `repeat_level_metrics`, and their statistics over the repeats to `agent_metrics`. Rows without a task index belong
     to task 0; rows without a rollout index are numbered in order.
     """
-    rows = list(_numbered(verify_responses))
+    rows = list(_number_rows(verify_responses))
     custom = dict(compute_metrics_fn(group_by_task(rows))) if compute_metrics_fn and rows else {}
     per_task = custom.pop(PER_TASK_METRICS, None) or []
     result = aggregate(rows, scores=() if custom else (REWARD_KEY,))
@@ -68,7 +68,7 @@ def compute_aggregate_metrics(
     _merge_per_task(groups, per_task)
     of_repeat = compute_repeat_metrics_fn
     repeats = repeat_level_metrics(rows, of_repeat and (lambda repeat: of_repeat(group_by_task(repeat))))
-    agent_metrics = result["agent_metrics"] | across_repeats(repeats) | custom
+    agent_metrics = result["agent_metrics"] | compute_across_repeats(repeats) | custom
     return AggregateMetrics(
         group_level_metrics=groups,
         agent_metrics=agent_metrics,
@@ -122,7 +122,7 @@ class AggregateMetricsMixin:
         )
 
 
-def _numbered(rows: Iterable[AnyRow]) -> Iterator[dict[str, Any]]:
+def _number_rows(rows: Iterable[AnyRow]) -> Iterator[dict[str, Any]]:
     seen: defaultdict[int, int] = defaultdict(int)
     for row in rows:
         task = row.get(TASK_INDEX_KEY, 0)

@@ -66,7 +66,7 @@ class ToolTally:
         for key, call in other._first.items():
             self._add_error(CountedError(call, other._counts[key]))
 
-    def ranked(self) -> list[FailedCalls]:
+    def rank_failed(self) -> list[FailedCalls]:
         """Return the failures by the environment's fault, the most frequent first."""
         failed = [
             FailedCalls(call, self._counts[key], self._calls(call.tool))
@@ -81,7 +81,7 @@ class ToolTally:
         if not tools:
             return {}
         by_tool = {f"/{tool}": self._figures(tool) for tool in tools}
-        calls = sum(max(self._answered[tool], self._failed(tool)) for tool in {*self._answered, *tools})
+        calls = sum(max(self._answered[tool], self._count_failed(tool)) for tool in {*self._answered, *tools})
         whole = Counter[str]()
         for figures in by_tool.values():
             whole.update(figures)
@@ -89,7 +89,7 @@ class ToolTally:
         return {
             f"{name}{ending}": value
             for ending, figures in {"": whole, **by_tool}.items()
-            for name, value in _with_rate(figures)
+            for name, value in _add_rate(figures)
         }
 
     def _add_error(self, error: CountedError) -> None:
@@ -99,9 +99,9 @@ class ToolTally:
 
     def _calls(self, tool: str) -> int:
         """Return the calls of a tool. The transcript of an external agent may lack outputs of failed ones."""
-        return max(self._answered[tool], self._failed(tool))
+        return max(self._answered[tool], self._count_failed(tool))
 
-    def _failed(self, tool: str) -> int:
+    def _count_failed(self, tool: str) -> int:
         return sum(self._counts[key] for key, call in self._first.items() if call.tool == tool)
 
     def _figures(self, tool: str) -> Counter[str]:
@@ -113,7 +113,7 @@ class ToolTally:
         return figures
 
 
-def _with_rate(figures: Counter[str]) -> Iterator[tuple[str, float]]:
+def _add_rate(figures: Counter[str]) -> Iterator[tuple[str, float]]:
     errors, calls = figures[f"count/{TOOL_ERRORS}"], figures["count/tool_calls"]
     yield "count/tool_calls", calls
     yield f"count/{TOOL_ERRORS}", errors

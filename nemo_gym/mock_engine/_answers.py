@@ -109,9 +109,9 @@ def _read_row(row: Any, form: str) -> _Row:
         raise ValueError("it has neither `expected_answer` nor `answer`")
     wrong = row.get("wrong", wrong_answer(answer))
     if isinstance(row.get("match"), str):
-        return _Row(row["match"], True, Entry(_text_of(answer), _text_of(wrong)))
-    said = Entry(*(form.replace("{answer}", _text_of(value)) for value in (answer, wrong)))
-    question = _question_of(row)
+        return _Row(row["match"], True, Entry(_write_text(answer), _write_text(wrong)))
+    said = Entry(*(form.replace("{answer}", _write_text(value)) for value in (answer, wrong)))
+    question = _read_question(row)
     if question:
         return _Row(question, False, said)
     for name in ("question", "problem"):
@@ -122,7 +122,7 @@ def _read_row(row: Any, form: str) -> _Row:
     )
 
 
-def _question_of(row: AnyRow) -> str:
+def _read_question(row: AnyRow) -> str:
     """Return the user's question in a task row, or an empty string for a row without messages."""
     asked = read_params(row).get("input")
     if isinstance(asked, list):
@@ -130,7 +130,7 @@ def _question_of(row: AnyRow) -> str:
     return asked if isinstance(asked, str) else ""
 
 
-def _text_of(value: object) -> str:
+def _write_text(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 

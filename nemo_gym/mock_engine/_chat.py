@@ -12,8 +12,8 @@ from typing import Any
 from nemo_gym.mock_engine._wire import (
     Event,
     RenderOptions,
+    build_reasoning_fields,
     chat_usage,
-    reasoning_fields,
     share,
     token_logprobs,
     windows,
@@ -78,7 +78,7 @@ def _choice(
     is_bare = not reply.text and bool(reply.tool_calls or reply.reasoning)
     message: dict[str, Any] = {"role": "assistant", "content": None if is_bare else reply.text}
     shown = reply.reasoning if reply.reasoning and request.shows_reasoning else None
-    message |= reasoning_fields(shown, options.reasoning_field)
+    message |= build_reasoning_fields(shown, options.reasoning_field)
     if reply.tool_calls:
         message["tool_calls"] = [
             {
@@ -145,7 +145,7 @@ def _deltas(
     reply = choice.reply
     if request.shows_reasoning:
         for piece in windows(reply.reasoning, options.chunk_tokens):
-            yield reasoning_fields(piece, options.reasoning_field)
+            yield build_reasoning_fields(piece, options.reasoning_field)
     for piece in windows(reply.text, options.chunk_tokens):
         yield {"content": piece}
     for place, call in enumerate(reply.tool_calls):

@@ -43,11 +43,11 @@ _PATTERN_CANDIDATES = (
 
 def plausible_arguments(parameters: Schema) -> str:
     """Return arguments for a tool with these `parameters`, as the JSON text of an object."""
-    return _arguments_of(orjson.dumps(parameters))
+    return _build_arguments(orjson.dumps(parameters))
 
 
 @lru_cache(maxsize=4_096)  # a run's tasks declare the same few tools
-def _arguments_of(parameters: bytes) -> str:
+def _build_arguments(parameters: bytes) -> str:
     value = plausible_value(orjson.loads(parameters))
     return orjson.dumps(value if isinstance(value, dict) else {}).decode()
 
@@ -81,7 +81,7 @@ class _Filler:
             if schema.get(keyword):
                 rest = {key: value for key, value in schema.items() if key != keyword}
                 return self.value(_merge(rest, self._branch(schema[keyword])), name, depth + 1)
-        return self._typed(schema, name, depth)
+        return self._fill_typed(schema, name, depth)
 
     def _resolve(self, schema: Schema) -> Schema:
         """Return the schema with `$ref` and `allOf` merged in."""
@@ -115,8 +115,8 @@ class _Filler:
         resolved = [self._resolve(branch) for branch in branches if isinstance(branch, Mapping)]
         return next((branch for branch in resolved if branch.get("type") != "null"), {"type": "null"})
 
-    def _typed(self, schema: Schema, name: str, depth: int) -> Any:
-        match _type_of(schema):
+    def _fill_typed(self, schema: Schema, name: str, depth: int) -> Any:
+        match _find_type(schema):
             case "object":
                 return self._object(schema, depth)
             case "array":
@@ -164,7 +164,7 @@ def _merge(first: Schema, second: Schema) -> Schema:
     return merged
 
 
-def _type_of(schema: Schema) -> str:
+def _find_type(schema: Schema) -> str:
     kind = schema.get("type")
     if isinstance(kind, list):
         return str(next((one for one in kind if one != "null"), "null"))

@@ -14,7 +14,7 @@ from nemo_gym.mock_engine._wire import (
     Event,
     RenderOptions,
     completion_tokens,
-    reasoning_tokens,
+    count_reasoning_tokens,
     share,
     token_logprobs,
     windows,
@@ -133,7 +133,7 @@ def _usage(generation: Generation, options: RenderOptions) -> dict[str, Any]:
         "input_tokens": generation.prompt_tokens,
         "input_tokens_details": {"cached_tokens": 0},
         "output_tokens": generated,
-        "output_tokens_details": {"reasoning_tokens": reasoning_tokens(generation, options.tokenizer)},
+        "output_tokens_details": {"reasoning_tokens": count_reasoning_tokens(generation, options.tokenizer)},
         "total_tokens": generation.prompt_tokens + generated,
     }
 
@@ -147,19 +147,19 @@ def _steps(place: int, item: dict[str, Any], options: RenderOptions) -> Iterator
     at = {"output_index": place, "item_id": item["id"]}
     match item["type"]:
         case "function_call":
-            yield _added(place, item | {"arguments": "", "status": "in_progress"})
+            yield _build_added_event(place, item | {"arguments": "", "status": "in_progress"})
             for piece in windows(item["arguments"], options.chunk_tokens):
                 yield "response.function_call_arguments.delta", at | {"delta": piece}
             told = {"name": item["name"], "arguments": item["arguments"]}
             yield "response.function_call_arguments.done", at | told
         case "reasoning":
-            yield _added(place, item | {"content": []})
+            yield _build_added_event(place, item | {"content": []})
             text, spot = item["content"][0]["text"], at | {"content_index": 0}
             for piece in windows(text, options.chunk_tokens):
                 yield "response.reasoning_text.delta", spot | {"delta": piece}
             yield "response.reasoning_text.done", spot | {"text": text}
         case _:
-            yield _added(place, item | {"content": [], "status": "in_progress"})
+            yield _build_added_event(place, item | {"content": [], "status": "in_progress"})
             part, spot = item["content"][0], at | {"content_index": 0}
             blank = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
             yield "response.content_part.added", spot | {"part": blank}
@@ -171,5 +171,5 @@ def _steps(place: int, item: dict[str, Any], options: RenderOptions) -> Iterator
     yield "response.output_item.done", {"output_index": place, "item": item}
 
 
-def _added(place: int, item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _build_added_event(place: int, item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "response.output_item.added", {"output_index": place, "item": item}

@@ -10,7 +10,7 @@ from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import (
     GenerationRequest,
     chat_tool_choice,
-    checked_messages,
+    check_messages,
     integer,
     positive,
     read_sampling,
@@ -26,10 +26,10 @@ def parse_responses(payload: Mapping[str, Any]) -> GenerationRequest:
             param="previous_response_id",
         )
     tools = _tools(payload.get("tools") or [])
-    tool_choice, named_tool = chat_tool_choice(_with_chat_choice(payload), tools)
+    tool_choice, named_tool = chat_tool_choice(_convert_tool_choice(payload), tools)
     reasoning = payload.get("reasoning")
     request = GenerationRequest(
-        messages=checked_messages(messages_of(payload), "input"),
+        messages=check_messages(convert_input(payload), "input"),
         tools=tools,
         tool_choice=tool_choice,
         named_tool=named_tool,
@@ -47,7 +47,7 @@ def parse_responses(payload: Mapping[str, Any]) -> GenerationRequest:
     return request
 
 
-def messages_of(payload: Mapping[str, Any]) -> list[Message]:
+def convert_input(payload: Mapping[str, Any]) -> list[Message]:
     """Return `instructions` and the items of `input` as chat messages.
 
     The reasoning, text and call items of one assistant turn become one message.
@@ -86,7 +86,7 @@ def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
                 {
                     "role": "tool",
                     "tool_call_id": item.get("call_id"),
-                    "content": _output_of(item.get("output")),
+                    "content": _convert_output(item.get("output")),
                 }
             )
         case kind:
@@ -109,7 +109,7 @@ def _turn_for(messages: list[dict[str, Any]], part: str) -> dict[str, Any]:
     return last
 
 
-def _output_of(output: object) -> object:
+def _convert_output(output: object) -> object:
     return output if isinstance(output, str | list) else str(output)
 
 
@@ -129,7 +129,7 @@ def _tools(tools: object) -> Sequence[Tool]:
     return chat_tools
 
 
-def _with_chat_choice(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+def _convert_tool_choice(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the tool choice in chat form. Responses clients send "auto" even without tools."""
     choice = payload.get("tool_choice")
     if choice == "auto":

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import orjson
 
-from nemo_gym.mock_engine.conversation import Message, ModelReply, Tool, ToolCall, reasoning_of, text_of
+from nemo_gym.mock_engine.conversation import Message, ModelReply, Tool, ToolCall, read_reasoning, read_text
 
 _MARK_OF_ROLE = {
     "system": "<|system|>",
@@ -51,7 +51,7 @@ class MarkTemplate:
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], *, opens_reply: bool = True) -> str:
         turns = [_turn(message) for message in messages]
         if tools:
-            turns = _with_tools(turns, tools)
+            turns = _declare_tools(turns, tools)
         text = "<|end|>\n".join(turns) + "<|end|>\n" if turns else ""
         return text + "<|assistant|>" if opens_reply else text
 
@@ -74,13 +74,13 @@ def _turn(message: Message) -> str:
     if mark is None:
         raise ValueError(f"Unexpected message role: {role!r}.")
     content = message.get("content")
-    text = content if isinstance(content, str) else text_of(content)
+    text = content if isinstance(content, str) else read_text(content)
     if role != "assistant":
         return mark + text
     calls = [
         (call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls") or ()
     ]
-    return mark + _assistant(reasoning_of(message), text, calls)
+    return mark + _assistant(read_reasoning(message), text, calls)
 
 
 def _assistant(reasoning: str, text: str, calls: Sequence[tuple[str, str]]) -> str:
@@ -88,7 +88,7 @@ def _assistant(reasoning: str, text: str, calls: Sequence[tuple[str, str]]) -> s
     return thought + text + "".join(f"<tool_call>{name}\n{args}</tool_call>" for name, args in calls)
 
 
-def _with_tools(turns: list[str], tools: Sequence[Tool]) -> list[str]:
+def _declare_tools(turns: list[str], tools: Sequence[Tool]) -> list[str]:
     declared = "# Tools\n" + orjson.dumps([tool["function"] for tool in tools]).decode()
     if turns and turns[0].startswith("<|system|>"):
         return [f"{turns[0]}\n\n{declared}", *turns[1:]]

@@ -7,12 +7,12 @@ from typing import Any
 
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.refusals import Refusal
-from nemo_gym.mock_engine.request import chat_tools, checked_messages
+from nemo_gym.mock_engine.request import chat_tools, check_messages
 
 
 def tokenize(engine: Engine, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of `/tokenize`'s answer. Raises Refusal."""
-    ids = engine.tokenizer.encode(_text_of(engine, payload))
+    ids = engine.tokenizer.encode(_render_text(engine, payload))
     token_strs = (
         [engine.tokenizer.decode([token]) for token in ids] if payload.get("return_token_strs") else None
     )
@@ -24,10 +24,10 @@ def tokenize(engine: Engine, payload: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _text_of(engine: Engine, payload: Mapping[str, Any]) -> str:
+def _render_text(engine: Engine, payload: Mapping[str, Any]) -> str:
     if isinstance(payload.get("prompt"), str):
         return str(payload["prompt"])
-    messages = checked_messages(payload.get("messages"), "messages")
+    messages = check_messages(payload.get("messages"), "messages")
     tools = chat_tools(payload) if payload.get("tools") else ()
     opens_reply = payload.get("add_generation_prompt") is not False
     try:

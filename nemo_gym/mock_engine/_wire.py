@@ -64,7 +64,7 @@ def chat_usage(generation: Generation, tokenizer: Tokenizer) -> dict[str, Any]:
         "completion_tokens": generated,
         "total_tokens": generation.prompt_tokens + generated,
         "prompt_tokens_details": {"cached_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": reasoning_tokens(generation, tokenizer)},
+        "completion_tokens_details": {"reasoning_tokens": count_reasoning_tokens(generation, tokenizer)},
     }
 
 
@@ -74,7 +74,7 @@ def completion_tokens(generation: Generation) -> int:
     return generation.completion_tokens if reported is None else reported
 
 
-def reasoning_tokens(generation: Generation, tokenizer: Tokenizer) -> int:
+def count_reasoning_tokens(generation: Generation, tokenizer: Tokenizer) -> int:
     return sum(
         tokenizer.count(choice.reply.reasoning) for choice in generation.choices if choice.reply.reasoning
     )
@@ -93,13 +93,15 @@ def token_logprobs(
             for name, logprob in zip(names, logprobs, strict=False)
         ]
     return [
-        _named(token, logprob, request, tokenizer)
+        _write_candidate(token, logprob, request, tokenizer)
         | {"top_logprobs": _runners_up(token, logprob, request, tokenizer)}
         for token, logprob in zip(ids, logprobs, strict=False)
     ]
 
 
-def _named(token: int, logprob: float, request: GenerationRequest, tokenizer: Tokenizer) -> dict[str, Any]:
+def _write_candidate(
+    token: int, logprob: float, request: GenerationRequest, tokenizer: Tokenizer
+) -> dict[str, Any]:
     if request.names_tokens_by_id:
         return {"token": f"token_id:{token}", "logprob": logprob, "bytes": None}
     text = tokenizer.decode([token])
@@ -110,7 +112,7 @@ def _runners_up(
     token: int, logprob: float, request: GenerationRequest, tokenizer: Tokenizer
 ) -> list[dict[str, Any]]:
     return [
-        _named(
+        _write_candidate(
             token - rank if token >= rank else token + rank,
             logprob - rank * TOP_LOGPROB_STEP / request.temperature,
             request,
@@ -131,7 +133,7 @@ def share(total: int, parts: int, part: int) -> slice:
     return slice(part * total // parts, (part + 1) * total // parts)
 
 
-def reasoning_fields(reasoning: str | None, field: ReasoningField) -> dict[str, Any]:
+def build_reasoning_fields(reasoning: str | None, field: ReasoningField) -> dict[str, Any]:
     """Return the reasoning under the field name or names of that engine version."""
     if field == "both":
         return {"reasoning": reasoning, "reasoning_content": reasoning}

@@ -139,7 +139,7 @@ class EngineApp:
         body = await self.body(exchange)
         rule = await self._begin(exchange, route.name, body)
         fault = rule.fault if rule else None
-        delivery, over_s = _delivery_of(rule)
+        delivery, over_s = _read_delivery(rule)
         if rule is not None and isinstance(fault, ErrorFault):
             limit = self.engine.options.max_model_len
             await deliver(exchange, self._error_page(fault, rule, ContextSizes(limit, 0, limit)))
@@ -165,9 +165,9 @@ class EngineApp:
         self.stats.faults[rule.name] += 1
         if rule.delay_s is not None:
             await exchange.pause(rule.delay_s.draw(self._delays))
-        match _delivery_of(rule)[0]:
+        match _read_delivery(rule)[0]:
             case Delivery.HANG:
-                await exchange.until_left()
+                await exchange.wait_until_left()
             case Delivery.RESET_BEFORE:
                 await exchange.cut(with_reset=True)
         return rule
@@ -188,11 +188,13 @@ class EngineApp:
 
     async def _generate(self, exchange: Exchange, route: GenerationRoute, body: bytes) -> None:
         rule = await self._begin(exchange, route.name, body)
-        delivery, over_s = _delivery_of(rule)
+        delivery, over_s = _read_delivery(rule)
         try:
             request = route.parse(self._payload(body))
             if rule is not None and isinstance(rule.fault, ErrorFault):
-                await deliver(exchange, self._error_page(rule.fault, rule, self.engine.sizes_of(request)))
+                await deliver(
+                    exchange, self._error_page(rule.fault, rule, self.engine.measure_context(request))
+                )
                 return
             generation = self.engine.generate(request)
         except Refusal as refusal:
@@ -217,12 +219,12 @@ class EngineApp:
         generation: Generation,
         rule: FaultRule | None,
     ) -> None:
-        delivery, over_s = _delivery_of(rule)
+        delivery, over_s = _read_delivery(rule)
         fault = rule.fault if rule else None
         options = self.engine.options
         wait_s = options.latency_s.draw(self._delays)
         if request.streams:
-            events = _timed(
+            events = _time_events(
                 surface.stream(request, generation, self._render_options), options.tokens_per_s, fault
             )
             await deliver_stream(exchange, events, wait_s, delivery, over_s)
@@ -302,13 +304,15 @@ def parse_json(body: bytes) -> Payload:
     return payload
 
 
-def _delivery_of(rule: FaultRule | None) -> tuple[Delivery | None, float]:
+def _read_delivery(rule: FaultRule | None) -> tuple[Delivery | None, float]:
     if rule is None or not isinstance(rule.fault, DeliveryFault):
         return None, 1.0
     return rule.fault.delivery, rule.over_s
 
 
-def _timed(events: Iterator[Event], tokens_per_s: float | None, fault: Fault | None) -> Iterator[TimedEvent]:
+def _time_events(
+    events: Iterator[Event], tokens_per_s: float | None, fault: Fault | None
+) -> Iterator[TimedEvent]:
     for event in events:
         if isinstance(fault, ResponseFault) and event.payload is not None:
             fault.change(event.payload)

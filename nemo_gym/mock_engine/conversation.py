@@ -15,16 +15,16 @@ Message: TypeAlias = Mapping[str, Any]
 Tool: TypeAlias = Mapping[str, Any]
 
 
-def text_of(content: object) -> str:
+def read_text(content: object) -> str:
     """Return the text of a message's `content`. A part without text (an image, a file) becomes `[<its type>]`."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         return ""
-    return "".join(_text_of_part(part) for part in content)
+    return "".join(_read_part_text(part) for part in content)
 
 
-def _text_of_part(part: object) -> str:
+def _read_part_text(part: object) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -33,7 +33,7 @@ def _text_of_part(part: object) -> str:
     return text if isinstance(text, str) else f"[{part.get('type', 'part')}]"
 
 
-def reasoning_of(message: Message) -> str:
+def read_reasoning(message: Message) -> str:
     """Return the reasoning of an assistant message, under either of its names."""
     return message.get("reasoning") or message.get("reasoning_content") or ""
 
@@ -42,11 +42,11 @@ def last_user_text(conversation: Sequence[Message]) -> str:
     """Return the text of the last user message, or an empty string."""
     for message in reversed(conversation):
         if message.get("role") == "user":
-            return text_of(message.get("content"))
+            return read_text(message.get("content"))
     return ""
 
 
-def since_last_user(conversation: Sequence[Message]) -> Sequence[Message]:
+def drop_until_last_user(conversation: Sequence[Message]) -> Sequence[Message]:
     """Return the messages after the last user message: the turns on the current question."""
     for position in range(len(conversation) - 1, -1, -1):
         if conversation[position].get("role") == "user":
@@ -54,7 +54,7 @@ def since_last_user(conversation: Sequence[Message]) -> Sequence[Message]:
     return conversation
 
 
-def called_tools(messages: Sequence[Message]) -> list[str]:
+def list_called_tools(messages: Sequence[Message]) -> list[str]:
     """Return the names of the called tools, in order."""
     return [
         str(call["function"]["name"])
@@ -68,7 +68,7 @@ def last_tool_output(messages: Sequence[Message]) -> str | None:
     """Return the text of the last tool message, or None."""
     for message in reversed(messages):
         if message.get("role") == "tool":
-            return text_of(message.get("content"))
+            return read_text(message.get("content"))
     return None
 
 
@@ -77,11 +77,11 @@ def turns_taken(conversation: Sequence[Message]) -> int:
     return sum(1 for message in conversation if message.get("role") == "assistant")
 
 
-def name_of(tool: Tool) -> str:
+def read_name(tool: Tool) -> str:
     return str(tool["function"]["name"])
 
 
-def parameters_of(tool: Tool) -> Mapping[str, Any]:
+def read_parameters(tool: Tool) -> Mapping[str, Any]:
     """Return the JSON schema of a tool's arguments."""
     return tool["function"].get("parameters") or {}
 

@@ -18,7 +18,7 @@ import orjson
 
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.conversation import Message, Tool
-from nemo_gym.mock_engine.engine import Engine, GeneratedChoice, Generation, logprob_of
+from nemo_gym.mock_engine.engine import Engine, GeneratedChoice, Generation, invent_logprob
 from nemo_gym.mock_engine.options import EngineOptions
 from nemo_gym.mock_engine.policies import MockPolicy
 from nemo_gym.mock_engine.request import GenerationRequest
@@ -69,7 +69,7 @@ class DriftingEngine(Engine):
             choice.ids[place : place + 1] = [FIRST_SINGLE + (token >> 8), FIRST_SINGLE + (token & 255)]
         choice.token_count = len(choice.ids)
         if choice.logprobs is not None:
-            choice.logprobs = [logprob_of(token, place) for place, token in enumerate(choice.ids)]
+            choice.logprobs = [invent_logprob(token, place) for place, token in enumerate(choice.ids)]
 
 
 class ForgetfulTemplate(MarkTemplate):
@@ -79,7 +79,7 @@ class ForgetfulTemplate(MarkTemplate):
         users = [place for place, message in enumerate(messages) if message["role"] == "user"]
         last = users[-1] if users else 0
         kept = [
-            _without_reasoning(message) if place < last else message for place, message in enumerate(messages)
+            _drop_reasoning(message) if place < last else message for place, message in enumerate(messages)
         ]
         return super().prompt(kept, tools, opens_reply=opens_reply)
 
@@ -88,19 +88,19 @@ class RespacingTemplate(MarkTemplate):
     """Reformats the arguments of earlier tool calls, with a space after each comma and colon."""
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], *, opens_reply: bool = True) -> str:
-        return super().prompt([_respaced(message) for message in messages], tools, opens_reply=opens_reply)
+        return super().prompt([_respace(message) for message in messages], tools, opens_reply=opens_reply)
 
 
-def _without_reasoning(message: Message) -> Message:
+def _drop_reasoning(message: Message) -> Message:
     return {name: value for name, value in message.items() if name not in ("reasoning", "reasoning_content")}
 
 
-def _respaced(message: Message) -> Message:
+def _respace(message: Message) -> Message:
     calls = message.get("tool_calls")
-    return {**message, "tool_calls": [_respaced_call(call) for call in calls]} if calls else message
+    return {**message, "tool_calls": [_respace_call(call) for call in calls]} if calls else message
 
 
-def _respaced_call(call: dict[str, Any]) -> dict[str, Any]:
+def _respace_call(call: dict[str, Any]) -> dict[str, Any]:
     function = call["function"]
     arguments = orjson.loads(function["arguments"])
     spaced = ", ".join(

@@ -20,8 +20,8 @@ from nemo_gym import clock
 from nemo_gym.mock_engine._lazy_random import LazyRandom
 from nemo_gym.mock_engine._plausible import plausible_value
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
-from nemo_gym.mock_engine.conversation import ModelReply, called_tools, name_of, since_last_user
-from nemo_gym.mock_engine.options import EngineOptions, policy_of
+from nemo_gym.mock_engine.conversation import ModelReply, drop_until_last_user, list_called_tools, read_name
+from nemo_gym.mock_engine.options import EngineOptions, build_policy
 from nemo_gym.mock_engine.policies import MockPolicy, plausible_call
 from nemo_gym.mock_engine.refusals import OVERFLOW_TEXTS, ContextSizes, Refusal
 from nemo_gym.mock_engine.request import GenerationRequest, ToolChoice
@@ -79,7 +79,7 @@ class Engine:
         template: ChatTemplate | None = None,
     ) -> None:
         self.options = options
-        self.policy = policy or policy_of(options)
+        self.policy = policy or build_policy(options)
         self.tokenizer: Tokenizer = tokenizer or PairTokenizer()
         self.template: ChatTemplate = template or MarkTemplate()
         self._rng = LazyRandom()
@@ -91,12 +91,12 @@ class Engine:
         """Generate for `request`. Raises Refusal for an unacceptable request, and the policy's exceptions."""
         if self.options.logprobs_mode == "raw":
             request.temperature = 1.0
-        prompt = self.prompt_of(request)
+        prompt = self.render_prompt(request)
         prompt_tokens = (
             self.tokenizer.count(prompt) if request.prompt_ids is None else len(request.prompt_ids)
         )
         room = self._room(request, prompt_tokens)
-        seed = self._seed_of(request, prompt)
+        seed = self._choose_seed(request, prompt)
         choices = [self._choice(request, room, seed + index) for index in range(request.choices)]
         prompt_ids = None
         if request.wants_ids:
@@ -111,7 +111,7 @@ class Engine:
             prompt_ids=prompt_ids,
         )
 
-    def prompt_of(self, request: GenerationRequest) -> str:
+    def render_prompt(self, request: GenerationRequest) -> str:
         """Return the model's input text. Raises Refusal for messages that the template rejects."""
         if request.prompt is not None:
             return request.prompt
@@ -122,9 +122,9 @@ class Engine:
         except ValueError as error:
             raise Refusal(str(error)) from error
 
-    def sizes_of(self, request: GenerationRequest) -> ContextSizes:
+    def measure_context(self, request: GenerationRequest) -> ContextSizes:
         """Return the token counts for a context-length error."""
-        prompt_tokens = self.tokenizer.count(self.prompt_of(request))
+        prompt_tokens = self.tokenizer.count(self.render_prompt(request))
         limit = self.options.max_model_len
         return ContextSizes(limit, prompt_tokens, request.max_tokens or max(1, limit - prompt_tokens))
 
@@ -139,7 +139,7 @@ class Engine:
             raise _refusal(3, sizes)
         return min(request.max_tokens, limit - prompt_tokens)
 
-    def _seed_of(self, request: GenerationRequest, prompt: str) -> int:
+    def _choose_seed(self, request: GenerationRequest, prompt: str) -> int:
         """Return the request's seed. Without `seed`, each repetition of a prompt gets a new one.
 
         The n-th repetition of a prompt always gets the n-th draw, independent of other prompts in between.
@@ -165,7 +165,7 @@ class Engine:
             written, tokens = self.template.reply(reply), least
         stop = _first_stop(written, request.stop)
         if stop is not None:
-            return self._stopped(request, written, room, stop)
+            return self._stop_at(request, written, room, stop)
         if tokens > room:
             return self._cut(request, written, room)
         calls = reply.tool_calls
@@ -176,24 +176,24 @@ class Engine:
         self._add_tokens(request, choice, written, ends=True)
         return choice
 
-    def _stopped(self, request: GenerationRequest, written: str, room: int, stop: str) -> GeneratedChoice:
+    def _stop_at(self, request: GenerationRequest, written: str, room: int, stop: str) -> GeneratedChoice:
         start = written.index(stop)
         generated = written[: start + len(stop)]
         tokens = self.tokenizer.count(generated)
         if tokens > room:
             return self._cut(request, written, room)
-        reply = self._parsed(request, generated if request.keeps_stop else written[:start])
+        reply = self._parse_reply(request, generated if request.keeps_stop else written[:start])
         choice = GeneratedChoice(reply, "stop", tokens, stop_reason=stop)
         self._add_tokens(request, choice, generated, ends=False)
         return choice
 
     def _cut(self, request: GenerationRequest, written: str, room: int) -> GeneratedChoice:
         written = cut(self.tokenizer, written, room)
-        choice = GeneratedChoice(self._parsed(request, written), "length", room)
+        choice = GeneratedChoice(self._parse_reply(request, written), "length", room)
         self._add_tokens(request, choice, written, ends=False)
         return choice
 
-    def _parsed(self, request: GenerationRequest, written: str) -> ModelReply:
+    def _parse_reply(self, request: GenerationRequest, written: str) -> ModelReply:
         if not request.messages:
             return ModelReply(written)
         return self.template.parse(written, finds_reasoning=self.options.reasoning_field != "inline")
@@ -206,15 +206,15 @@ class Engine:
 
     def _reply(self, request: GenerationRequest) -> ModelReply:
         """Return the policy's reply, adapted to the request's constraints."""
-        messages = request.messages or [{"role": "user", "content": self.prompt_of(request)}]
+        messages = request.messages or [{"role": "user", "content": self.render_prompt(request)}]
         tools = request.tools if request.tool_choice is not ToolChoice.NONE else ()
         if request.named_tool is not None:
-            tools = [tool for tool in tools if name_of(tool) == request.named_tool]
-        reply = self._with_tool_choice(request, self.policy.reply(messages, tools, self._rng))
+            tools = [tool for tool in tools if read_name(tool) == request.named_tool]
+        reply = self._apply_tool_choice(request, self.policy.reply(messages, tools, self._rng))
         if request.allowed_texts and reply.text not in request.allowed_texts:
             reply = replace(reply, text=self._rng.choice(request.allowed_texts))
         if request.schema is not None and not reply.tool_calls:
-            reply = replace(reply, text=_conforming(reply.text, request.schema))
+            reply = replace(reply, text=_conform(reply.text, request.schema))
         if not reply.reasoning:
             return reply
         if not request.thinks:
@@ -223,7 +223,7 @@ class Engine:
             return ModelReply(self.template.reply(replace(reply, tool_calls=())), "", reply.tool_calls)
         return reply
 
-    def _with_tool_choice(self, request: GenerationRequest, reply: ModelReply) -> ModelReply:
+    def _apply_tool_choice(self, request: GenerationRequest, reply: ModelReply) -> ModelReply:
         match request.tool_choice:
             case ToolChoice.NONE:
                 if not reply.tool_calls:
@@ -236,12 +236,12 @@ class Engine:
             case ToolChoice.REQUIRED if reply.tool_calls:
                 return reply
             case ToolChoice.REQUIRED:
-                already = called_tools(since_last_user(request.messages))
-                fresh = [tool for tool in request.tools if name_of(tool) not in already]
+                already = list_called_tools(drop_until_last_user(request.messages))
+                fresh = [tool for tool in request.tools if read_name(tool) not in already]
                 return ModelReply("", reply.reasoning, (plausible_call((fresh or request.tools)[0]),))
             case ToolChoice.NAMED:
                 calls = [call for call in reply.tool_calls if call.name == request.named_tool][:1]
-                named = next(tool for tool in request.tools if name_of(tool) == request.named_tool)
+                named = next(tool for tool in request.tools if read_name(tool) == request.named_tool)
                 return ModelReply("", reply.reasoning, tuple(calls) or (plausible_call(named),))
 
     def _add_tokens(
@@ -255,11 +255,11 @@ class Engine:
         choice.ids = ids
         if request.wants_logprobs:
             choice.logprobs = [
-                logprob_of(token, place) / request.temperature for place, token in enumerate(ids)
+                invent_logprob(token, place) / request.temperature for place, token in enumerate(ids)
             ]
 
 
-def logprob_of(token: int, place: int) -> float:
+def invent_logprob(token: int, place: int) -> float:
     """Return an invented log probability below 0, which depends only on the token and its position."""
     return -((token * 2_654_435_761 + place * 40_503) % 4_093 + 1) / 1_024
 
@@ -274,7 +274,7 @@ def _first_stop(text: str, stops: Sequence[str]) -> str | None:
     return min(found, key=text.index) if found else None
 
 
-def _conforming(text: str, schema: Any) -> str:
+def _conform(text: str, schema: Any) -> str:
     """Return `text` if it is JSON that `schema` accepts, otherwise plausible JSON for `schema`."""
     try:
         value = orjson.loads(text)

@@ -70,7 +70,7 @@ class Exchange:
             return
         try:
             async with asyncio.timeout(seconds):
-                await self.until_left()
+                await self.wait_until_left()
         except TimeoutError:
             return
 
@@ -81,7 +81,7 @@ class Exchange:
         if watch.has_disconnected:
             raise ClientLeft
 
-    async def until_left(self) -> NoReturn:
+    async def wait_until_left(self) -> NoReturn:
         """Wait until the client disconnects, then raise ClientLeft."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -120,6 +120,6 @@ class Exchange:
         else:
             transport.close()
         try:
-            await self.until_left()  # uvicorn logs an error for an app that returns before that
+            await self.wait_until_left()  # uvicorn logs an error for an app that returns before that
         except ClientLeft as left:
             raise ConnectionCut from left

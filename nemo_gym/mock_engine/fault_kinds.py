@@ -78,7 +78,7 @@ def _status(status: int, message: str, page: bytes | None = None) -> ErrorFault:
     return ErrorFault(f"HTTP {status}: {message}", lambda _: ErrorAnswer(message, status), page)
 
 
-def _reported_sizes(text: int, sizes: ContextSizes) -> ContextSizes:
+def _adjust_sizes(text: int, sizes: ContextSizes) -> ContextSizes:
     """Return token counts that are consistent with the error's text, although the request fits."""
     if text in BUDGET_OVERFLOWS:
         return replace(sizes, requested=max(sizes.requested, sizes.limit - sizes.prompt + 1))
@@ -88,7 +88,7 @@ def _reported_sizes(text: int, sizes: ContextSizes) -> ContextSizes:
 def _overflow(text: int) -> ErrorFault:
     return ErrorFault(
         f"HTTP 400 with context-length text {text}",
-        lambda sizes: OVERFLOW_TEXTS[text](_reported_sizes(text, sizes)),
+        lambda sizes: OVERFLOW_TEXTS[text](_adjust_sizes(text, sizes)),
     )
 
 
@@ -148,7 +148,7 @@ def _length_as_tool_calls(request: GenerationRequest, generation: Generation) ->
     generation.reported_tokens = request.max_tokens
 
 
-def _unparsed_call(_: GenerationRequest, choice: GeneratedChoice) -> None:
+def _leave_call_unparsed(_: GenerationRequest, choice: GeneratedChoice) -> None:
     choice.reply, choice.finish_reason = ModelReply(UNPARSED_CALL, choice.reply.reasoning), "stop"
 
 
@@ -159,7 +159,7 @@ def _bad_arguments(_: GenerationRequest, choice: GeneratedChoice) -> None:
     )
 
 
-def _without_tokens(_: GenerationRequest, generation: Generation) -> None:
+def _drop_tokens(_: GenerationRequest, generation: Generation) -> None:
     generation.prompt_ids = None
     for choice in generation.choices:
         choice.ids = choice.logprobs = None
@@ -170,7 +170,7 @@ def _short_by_one(_: GenerationRequest, choice: GeneratedChoice) -> None:
         choice.logprobs.pop()
 
 
-def _without_end(_: GenerationRequest, choice: GeneratedChoice) -> None:
+def _drop_end(_: GenerationRequest, choice: GeneratedChoice) -> None:
     for values in (choice.ids, choice.logprobs):
         if values:
             values.pop()
@@ -184,7 +184,7 @@ def _logprob(value: float) -> Callable[[GenerationRequest, Generation], None]:
     return _each_choice(spoil)
 
 
-def _conflicting(_: GenerationRequest, choice: GeneratedChoice) -> None:
+def _conflict_ids(_: GenerationRequest, choice: GeneratedChoice) -> None:
     if choice.ids:
         choice.token_names = [f"token_id:{token + 1}" for token in choice.ids]
 
@@ -201,18 +201,18 @@ GENERATION_FAULTS: Mapping[str, GenerationFault] = {
         'finish_reason "stop" on an answer with tool calls', _finish("stop")
     ),
     "unparsed_tool_call": GenerationFault(
-        "a tool call left as text in the content", _each_choice(_unparsed_call)
+        "a tool call left as text in the content", _each_choice(_leave_call_unparsed)
     ),
     "bad_arguments": GenerationFault("tool calls whose arguments are not JSON", _each_choice(_bad_arguments)),
-    "tokens_missing": GenerationFault("no token ids, no logprobs", _without_tokens),
+    "tokens_missing": GenerationFault("no token ids, no logprobs", _drop_tokens),
     "logprobs_short_by_one": GenerationFault("one logprob less than ids", _each_choice(_short_by_one)),
     "end_token_missing": GenerationFault(
-        "ids and logprobs without the end of the turn", _each_choice(_without_end)
+        "ids and logprobs without the end of the turn", _each_choice(_drop_end)
     ),
     "logprob_nan": GenerationFault("a NaN among the logprobs, null on the wire", _logprob(math.nan)),
     "logprob_missing": GenerationFault("a -9999.0 among the logprobs", _logprob(MISSING_LOGPROB)),
     "ids_conflict": GenerationFault(
-        "token_id strings that differ from token_ids", _each_choice(_conflicting)
+        "token_id strings that differ from token_ids", _each_choice(_conflict_ids)
     ),
 }
 
@@ -238,7 +238,7 @@ def _each_message(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[st
     return apply
 
 
-def _without_message(answer: dict[str, Any]) -> None:
+def _drop_message(answer: dict[str, Any]) -> None:
     for choice in answer.get("choices") or ():
         choice.pop("message", None)
         choice.pop("delta", None)
@@ -287,7 +287,7 @@ def _tokens_on_message(answer: dict[str, Any]) -> None:
 ANSWER_FAULTS: Mapping[str, ResponseFault] = {
     "choices_empty": ResponseFault("an empty list of choices (or output items)", _replace_list([])),
     "choices_null": ResponseFault("choices (or output) null", _replace_list(None)),
-    "message_missing": ResponseFault("choices without a message", _without_message),
+    "message_missing": ResponseFault("choices without a message", _drop_message),
     "usage_null": ResponseFault("usage null", _usage(None)),
     "usage_partial": ResponseFault("usage with the prompt's tokens only", _partial_usage),
     "content_null": ResponseFault("content null", _set_field("content", None)),

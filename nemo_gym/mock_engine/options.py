@@ -81,7 +81,7 @@ class EngineOptions(BaseModel, extra="forbid", frozen=True, populate_by_name=Tru
         return self
 
 
-def policy_of(options: EngineOptions) -> MockPolicy:
+def build_policy(options: EngineOptions) -> MockPolicy:
     """Build the policy of `options`. Raises ConfigError for an unusable file."""
     answering = (
         AnswerPolicy(read_answers(options.answers, options.answer_form), options.accuracy)

@@ -20,13 +20,13 @@ from nemo_gym.mock_engine.conversation import (
     ModelReply,
     Tool,
     ToolCall,
-    called_tools,
+    drop_until_last_user,
     last_tool_output,
     last_user_text,
-    name_of,
-    parameters_of,
-    since_last_user,
-    text_of,
+    list_called_tools,
+    read_name,
+    read_parameters,
+    read_text,
     turns_taken,
 )
 
@@ -82,9 +82,9 @@ class ToolsPolicy:
     """The policy of the closing text; by default a sentence that quotes the last tool's output."""
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
-        turns = since_last_user(conversation)
-        already = called_tools(turns)
-        open_tools = [tool for tool in tools[: self.most_calls] if name_of(tool) not in already]
+        turns = drop_until_last_user(conversation)
+        already = list_called_tools(turns)
+        open_tools = [tool for tool in tools[: self.most_calls] if read_name(tool) not in already]
         if open_tools:
             chosen = open_tools if self.parallel else open_tools[:1]
             return ModelReply(tool_calls=tuple(plausible_call(tool) for tool in chosen))
@@ -98,7 +98,7 @@ class ToolsPolicy:
 
 def plausible_call(tool: Tool) -> ToolCall:
     """Return a call of `tool` with arguments that its schema accepts."""
-    return ToolCall(name_of(tool), plausible_arguments(parameters_of(tool)))
+    return ToolCall(read_name(tool), plausible_arguments(read_parameters(tool)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class ScriptPolicy:
     scenes: tuple[Scene, ...]
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
-        text = "\n".join(text_of(message.get("content")) for message in conversation)
+        text = "\n".join(read_text(message.get("content")) for message in conversation)
         for scene in self.scenes:
             if scene.match in text:
                 return scene.turns[min(turns_taken(conversation), len(scene.turns) - 1)]

@@ -8,7 +8,7 @@ from typing import Any, Self
 from nemo_gym.failures import TransportError
 from nemo_gym.mock_engine._faults import FaultRule
 from nemo_gym.mock_engine.fault_plan import read_plan
-from nemo_gym.mock_engine.options import EngineOptions, policy_of
+from nemo_gym.mock_engine.options import EngineOptions, build_policy
 from nemo_gym.processes import messages
 from nemo_gym.processes.program import Program
 from nemo_gym.transport import Call, Reply, call_once_blocking
@@ -42,7 +42,7 @@ class EngineProcess:
 
         Raises ConfigError for unusable options, TransportError when the engine does not start within 30 seconds.
         """
-        policy_of(self.options)
+        build_policy(self.options)
         read_plan(self.options.faults, FaultRule)
         program = self._program = Program("nemo_gym.mock_engine.serving:main", grace_s=STOP_WITHIN_S)
         program.channel.settimeout(START_WITHIN_S)

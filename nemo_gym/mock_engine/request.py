@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.mock_engine.conversation import Message, Tool, name_of
+from nemo_gym.mock_engine.conversation import Message, Tool, read_name
 from nemo_gym.mock_engine.refusals import EMPTY_TOOLS, TOOL_CHOICE_ALONE, Refusal
 
 COMPLETION_MAX_TOKENS = 16
@@ -72,7 +72,7 @@ class GenerationRequest:
 
 def parse_chat(payload: Mapping[str, Any]) -> GenerationRequest:
     """Parse a request of `/v1/chat/completions`. Raises Refusal."""
-    messages = checked_messages(payload.get("messages"), "messages")
+    messages = check_messages(payload.get("messages"), "messages")
     tools = chat_tools(payload)
     tool_choice, named_tool = chat_tool_choice(payload, tools)
     request = GenerationRequest(
@@ -83,7 +83,7 @@ def parse_chat(payload: Mapping[str, Any]) -> GenerationRequest:
         takes_many_calls=payload.get("parallel_tool_calls") is not False,
         max_tokens=positive(payload, "max_completion_tokens", positive(payload, "max_tokens")),
         schema=_schema(payload),
-        allowed_texts=_allowed_texts(payload),
+        allowed_texts=_read_allowed_texts(payload),
         thinks=_thinks(payload),
         shows_reasoning=payload.get("include_reasoning") is not False,
     )
@@ -98,7 +98,9 @@ def _read_chat_extras(request: GenerationRequest, payload: Mapping[str, Any]) ->
         raise Refusal("when using `top_logprobs`, `logprobs` must be set to true.", param="top_logprobs")
     # To vLLM an explicit null means no logprobs, even with `logprobs: true`.
     request.wants_logprobs = payload.get("logprobs") is True and top is not None and request.shows_reasoning
-    request.top_logprobs = _at_most(integer(payload, "top_logprobs", 0) or 0, MOST_LOGPROBS, "top_logprobs")
+    request.top_logprobs = _check_at_most(
+        integer(payload, "top_logprobs", 0) or 0, MOST_LOGPROBS, "top_logprobs"
+    )
     request.wants_ids = payload.get("return_token_ids") is True and request.shows_reasoning
 
 
@@ -113,21 +115,21 @@ def parse_completion(payload: Mapping[str, Any]) -> GenerationRequest:
         prompt_ids=prompt if isinstance(prompt, list) else None,
         max_tokens=positive(payload, "max_tokens", COMPLETION_MAX_TOKENS),
         schema=_schema(payload),
-        allowed_texts=_allowed_texts(payload),
+        allowed_texts=_read_allowed_texts(payload),
         echoes=payload.get("echo") is True,
         wants_ids=payload.get("return_token_ids") is True,
     )
     read_sampling(request, payload)
     logprobs = integer(payload, "logprobs")
     request.wants_logprobs = logprobs is not None
-    request.top_logprobs = _at_most(logprobs or 0, MOST_LOGPROBS, "logprobs")
+    request.top_logprobs = _check_at_most(logprobs or 0, MOST_LOGPROBS, "logprobs")
     return request
 
 
 def read_sampling(request: GenerationRequest, payload: Mapping[str, Any]) -> None:
     """Fill in the fields that all routes share."""
     request.payload = payload
-    request.choices = _at_most(positive(payload, "n") or 1, MOST_CHOICES, "n")
+    request.choices = _check_at_most(positive(payload, "n") or 1, MOST_CHOICES, "n")
     request.min_tokens = integer(payload, "min_tokens", 0) or 0
     request.ignores_end = payload.get("ignore_eos") is True
     request.stop = _stop(payload.get("stop"))
@@ -148,7 +150,7 @@ def read_sampling(request: GenerationRequest, payload: Mapping[str, Any]) -> Non
         )
 
 
-def checked_messages(messages: object, param: str) -> Sequence[Message]:
+def check_messages(messages: object, param: str) -> Sequence[Message]:
     """Return the messages if all of them can be rendered. Raises Refusal."""
     if not isinstance(messages, list) or not messages:
         raise Refusal(f"`{param}` must be a list of at least one message.", param=param)
@@ -208,7 +210,7 @@ def chat_tool_choice(payload: Mapping[str, Any], tools: Sequence[Tool]) -> tuple
         return ToolChoice.REQUIRED, None
     function = choice.get("function") if isinstance(choice, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
-    if not isinstance(name, str) or name not in map(name_of, tools):
+    if not isinstance(name, str) or name not in map(read_name, tools):
         raise Refusal(f"`tool_choice` names no tool of `tools`: {choice!r}.", param="tool_choice")
     return ToolChoice.NAMED, name
 
@@ -237,7 +239,7 @@ def positive(payload: Mapping[str, Any], name: str, default: int | None = None) 
     return value
 
 
-def _at_most(value: int, most: int, name: str) -> int:
+def _check_at_most(value: int, most: int, name: str) -> int:
     if not 0 <= value <= most:
         raise Refusal(f"`{name}` must be between 0 and {most}, got {value}.", param=name)
     return value
@@ -282,7 +284,7 @@ def _schema(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return schema
 
 
-def _allowed_texts(payload: Mapping[str, Any]) -> Sequence[str]:
+def _read_allowed_texts(payload: Mapping[str, Any]) -> Sequence[str]:
     structured = payload.get("structured_outputs")
     allowed = structured.get("choice") if isinstance(structured, dict) else None
     return allowed if isinstance(allowed, list) else ()

@@ -16,7 +16,7 @@ import uvloop
 from nemo_gym.mock_engine.options import EngineOptions
 from nemo_gym.mock_engine.server import MockEngine
 from nemo_gym.processes import messages
-from nemo_gym.processes.program import until_parent_ends
+from nemo_gym.processes.program import wait_until_parent_ends
 from nemo_gym.serving.garbage import collected_rarely
 
 
@@ -48,7 +48,7 @@ async def _serve(
     async with engine:
         announce(engine)
         if lifeline is not None:
-            watching = asyncio.create_task(until_parent_ends(lifeline))
+            watching = asyncio.create_task(wait_until_parent_ends(lifeline))
             watching.add_done_callback(lambda _: stopped.set())
         with collected_rarely():
             await stopped.wait()

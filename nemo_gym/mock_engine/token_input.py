@@ -25,7 +25,7 @@ from nemo_gym.mock_engine.delivery import RawAnswer, deliver
 from nemo_gym.mock_engine.exchange import Exchange
 from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import GenerationRequest, ToolChoice, parse_chat
-from nemo_gym.tokens.splicing import spliced
+from nemo_gym.tokens.splicing import splice
 
 RENDER, DERENDER = "/v1/chat/completions/render", "/v1/chat/completions/derender"
 GENERATE, CHAT, DESCRIPTION = "/inference/v1/generate", "/v1/chat/completions", "/openapi.json"
@@ -144,7 +144,7 @@ class TokenInputApp:
         )
         if prefix and last is not None:
             closed = self._ids(payload, messages[: last + 1], opens_reply=False)
-            ids = spliced(prefix, closed, ids) or ids
+            ids = splice(prefix, closed, ids) or ids
         request = parse_chat(payload)
         request.prompt_ids = ids
         engine, options = self.app.engine, self.app.engine.options

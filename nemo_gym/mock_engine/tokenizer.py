@@ -68,7 +68,7 @@ class PairTokenizer:
             if mark is not None:
                 ids.append(mark)
             else:
-                ids.extend(_ids_of(piece))
+                ids.extend(_encode_piece(piece))
         return ids
 
     def count(self, text: str) -> int:
@@ -79,18 +79,18 @@ class PairTokenizer:
         return sum((len(piece.encode()) + 1) >> 1 for piece in pieces[::2]) + len(pieces) // 2
 
     def decode(self, ids: Iterable[int]) -> str:
-        return b"".join(map(_bytes_of, ids)).decode("utf-8", "replace")
+        return b"".join(map(_decode_token, ids)).decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=1_024)  # every turn encodes the conversation's earlier pieces again
-def _ids_of(piece: str) -> Sequence[int]:
+def _encode_piece(piece: str) -> Sequence[int]:
     data = piece.encode()
     pairs = len(data) >> 1
     ids = struct.unpack(f">{pairs}H", data[: pairs * 2])
     return ids if len(data) % 2 == 0 else (*ids, FIRST_SINGLE + data[-1])
 
 
-def _bytes_of(token: int) -> bytes:
+def _decode_token(token: int) -> bytes:
     if 0 <= token < FIRST_SINGLE:
         return token.to_bytes(2, "big")
     if FIRST_SINGLE <= token < _FIRST_MARK:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from nemo_gym.processes import messages
 from nemo_gym.processes._ending import PARENT_CHECK_S, adopt_orphans, end_with_parent
-from nemo_gym.processes.process_tree import kill, kill_group, tree_of
+from nemo_gym.processes.process_tree import kill, kill_group, list_descendants
 from nemo_gym.processes.program import load
 
 GRACE_S = 1.0
@@ -190,7 +190,7 @@ class ForkLoop:
             self._reap()
         for pid in self._children:
             _send(pid, signal.SIGKILL)
-        while left := list(tree_of(os.getpid())):
+        while left := list(list_descendants(os.getpid())):
             for pid in left:
                 kill(pid)
             os.waitpid(-1, 0)

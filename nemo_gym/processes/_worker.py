@@ -54,7 +54,7 @@ class Worker:
                 kind, body = await messages.receive_async(self._channel)
             if kind == worker_main.STARTED:
                 self.pid = body
-                kind, body = await self._answer_of_job(name, timeout_s)
+                kind, body = await self._await_answer(name, timeout_s)
             return kind, body
         except TimeoutError as error:
             raise VerifierError(
@@ -64,7 +64,7 @@ class Worker:
             code, reason = await self._exit_reason()
             raise VerifierError(f"The worker that ran {name} died: {reason}.", code=code) from error
 
-    async def _answer_of_job(self, name: str, timeout_s: float) -> tuple[str, Any]:
+    async def _await_answer(self, name: str, timeout_s: float) -> tuple[str, Any]:
         assert self.pid is not None
         stopwatch, remaining_s = OwnTime(self.pid), timeout_s
         answer = asyncio.ensure_future(messages.receive_async(self._channel))
@@ -72,7 +72,7 @@ class Worker:
             while not answer.done():
                 await asyncio.wait([answer], timeout=remaining_s)
                 if not answer.done():
-                    remaining_s = _remaining(stopwatch, name, timeout_s)
+                    remaining_s = _compute_remaining(stopwatch, name, timeout_s)
             kind, body = await answer
             return kind, body
         finally:
@@ -102,7 +102,7 @@ class Worker:
         """Return the code and the reason of a failure."""
         self.kill()  # the job may have closed the socket without exiting
         try:
-            code = await self._process.ended()
+            code = await self._process.wait_for_end()
         except OSError as error:
             raise unavailable(error) from error
         if code == worker_main.OUT_OF_MEMORY_STATUS:
@@ -112,7 +112,7 @@ class Worker:
         return "verifier_crashed", f"it exited with status {code}"
 
 
-def _remaining(stopwatch: OwnTime, name: str, timeout_s: float) -> float:
+def _compute_remaining(stopwatch: OwnTime, name: str, timeout_s: float) -> float:
     """Return the seconds that a job still has. Raises VerifierError when there are none."""
     wall_s, (own_s, computing_s, is_runnable) = stopwatch.wall_s, stopwatch.read()
     # A virtual machine or a quota may withhold cores without counting it as a delay: CPU seconds decide.

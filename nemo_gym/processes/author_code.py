@@ -13,7 +13,7 @@ from typing import Any
 from nemo_gym.names import SERVER_KINDS
 
 
-def place_of(error: BaseException) -> str | None:
+def find_error_place(error: BaseException) -> str | None:
     """Return `<kind>/<name>/<file>:<line>` of the innermost frame in a server's folder; None if there is none."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = _file_in_server(frame.filename)
@@ -22,22 +22,22 @@ def place_of(error: BaseException) -> str | None:
     return None
 
 
-def place_of_function(function: Callable[..., Any]) -> str | None:
+def find_function_place(function: Callable[..., Any]) -> str | None:
     """Return `<kind>/<name>/<file>:<line>` of a function in a server's folder; None for another one."""
-    code = _code_of(function)
+    code = _find_code(function)
     file = _file_in_server(code.co_filename) if code is not None else None
     return None if code is None or file is None else f"{file}:{code.co_firstlineno}"
 
 
-def location_of(function: Callable[..., Any]) -> tuple[str, int | None]:
+def locate_function(function: Callable[..., Any]) -> tuple[str, int | None]:
     """Return the file and the line of a function, as a user would write them; the line is None if it is not known."""
-    code = _code_of(function)
+    code = _find_code(function)
     if code is None:
         return type(function).__module__, None
     return str(_file_in_server(code.co_filename) or code.co_filename), code.co_firstlineno
 
 
-def _code_of(function: Callable[..., Any]) -> CodeType | None:
+def _find_code(function: Callable[..., Any]) -> CodeType | None:
     """Return the code that a call runs: of a function, or of what a decorator, a partial or an object calls."""
     while isinstance(function, functools.partial):
         function = function.func

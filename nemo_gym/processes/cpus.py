@@ -34,10 +34,10 @@ def _quotas(own: Path) -> Iterator[float]:
             continue
         root, mounted = place.split(" ")[3:5]
         if controller in groups:
-            yield from _quotas_of(Path(mounted), _below(root, groups[controller]))
+            yield from _read_quotas(Path(mounted), _relate_group(root, groups[controller]))
 
 
-def _below(root: str, group: str) -> PurePosixPath:
+def _relate_group(root: str, group: str) -> PurePosixPath:
     """The path of a control group below the mounted one; its root if the group is outside of it."""
     try:
         return PurePosixPath(group).relative_to(root)
@@ -45,7 +45,7 @@ def _below(root: str, group: str) -> PurePosixPath:
         return PurePosixPath()
 
 
-def _quotas_of(mounted: Path, group: PurePosixPath) -> Iterator[float]:
+def _read_quotas(mounted: Path, group: PurePosixPath) -> Iterator[float]:
     for folder in (mounted / group, *(mounted / parent for parent in group.parents)):
         quota = _read(folder / "cpu.max") or [
             *_read(folder / "cpu.cfs_quota_us"),

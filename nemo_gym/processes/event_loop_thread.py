@@ -30,7 +30,7 @@ class EventLoopThread:
     def iterate(self, stream: AsyncGenerator[_T, None]) -> Generator[_T, None, None]:
         """Yield the items of `stream`, each requested when the consumer asks for it. Closing this closes `stream`."""
         try:
-            while (item := self.run(_next_of(stream))) is not _END:
+            while (item := self.run(_take_next(stream))) is not _END:
                 yield cast(_T, item)
         finally:
             if not sys.is_finalizing():
@@ -58,12 +58,12 @@ def run_blocking(name: str, work: Coroutine[Any, Any, _T]) -> _T:
 _END: Final = object()
 
 
-async def _next_of(stream: AsyncGenerator[_T, None]) -> _T | object:
+async def _take_next(stream: AsyncGenerator[_T, None]) -> _T | object:
     return await anext(stream, _END)
 
 
 async def _close(stream: AsyncGenerator[Any, None]) -> None:
-    await _end_other_tasks()  # such as an interrupted `_next_of`, which still runs the stream
+    await _end_other_tasks()  # such as an interrupted `_take_next`, which still runs the stream
     await stream.aclose()
 
 

@@ -48,7 +48,7 @@ class ForkedProcess:
         self._pid: int | None = None
         self._code: int | None = None
 
-    async def started(self) -> int:
+    async def wait_for_start(self) -> int:
         """Wait for its pid. Raises `ChildProcessError` if the fork failed, `ForkServerGone` if the server ended."""
         if self._pid is None:
             try:
@@ -61,9 +61,9 @@ class ForkedProcess:
         assert self._pid is not None
         return self._pid
 
-    async def ended(self) -> int:
+    async def wait_for_end(self) -> int:
         """Wait for its exit code, negative for a signal. Raises as `started` does."""
-        await self.started()
+        await self.wait_for_start()
         if self._code is None:
             try:
                 self._code = await messages.receive_async(self._status)
@@ -95,7 +95,7 @@ class ForkServer:
 
     def start(self) -> int:
         """Start the server if it does not run, and return its pid; it preloads in parallel. Raises `OSError`."""
-        return self._running().process.pid
+        return self._ensure_running().process.pid
 
     def fork(
         self,
@@ -112,7 +112,7 @@ class ForkServer:
         if no server can run.
         """
         request = ForkRequest(next(_numbers), title, list(descriptors), target, arguments, variables or {})
-        program = self._running()
+        program = self._ensure_running()
         self._has_forked = True
         ours, theirs = socket.socketpair()
         with theirs:
@@ -121,7 +121,7 @@ class ForkServer:
                 program.send(*sent)
             except (BrokenPipeError, ConnectionResetError):  # it has just died
                 program.close()
-                program = self._running()
+                program = self._ensure_running()
                 program.send(*sent)
         return ForkedProcess(request.number, ours, program)
 
@@ -135,7 +135,7 @@ class ForkServer:
                 self._program.process.kill()  # a server that still preloads does not react
             self._program.close()
 
-    def _running(self) -> Program:
+    def _ensure_running(self) -> Program:
         with self._lock:
             if self._is_closed:
                 raise ForkServerGone()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from nemo_gym.processes.process_tree import tree_of
+from nemo_gym.processes.process_tree import list_descendants
 
 _NS = 1e9
 
@@ -55,10 +55,10 @@ class OwnTime:
         return OwnSeconds(max(0.0, self.wall_s - delay / _NS), computing / _NS, has_runnable)
 
     def _threads(self) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
-        return times_of_threads([self._pid, *tree_of(self._pid)])
+        return read_thread_times([self._pid, *list_descendants(self._pid)])
 
 
-def times_of_threads(pids: Iterable[int]) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
+def read_thread_times(pids: Iterable[int]) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
     """Yield each thread of processes with the nanoseconds that it ran, and those that it waited for a core."""
     for process in pids:
         with contextlib.suppress(OSError):  # the process has ended, or this is not Linux

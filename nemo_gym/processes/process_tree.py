@@ -12,7 +12,7 @@ from pathlib import Path
 _PAGE_BYTES = resource.getpagesize()
 
 
-def tree_of(pid: int) -> Iterator[int]:
+def list_descendants(pid: int) -> Iterator[int]:
     """Yield the descendants of `pid`, parents first; none if `pid` has ended or /proc lacks the list."""
     tasks = Path(f"/proc/{pid}/task")
     try:
@@ -26,7 +26,7 @@ def tree_of(pid: int) -> Iterator[int]:
             continue
         for child in children:
             yield child
-            yield from tree_of(child)
+            yield from list_descendants(child)
 
 
 def resident_bytes(pid: int) -> int:

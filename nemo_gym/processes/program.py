@@ -2,7 +2,7 @@
 
 The program runs in its own session, so that Ctrl-C reaches only its parent. It prints to its parent's standard error.
 It must end when its channel is closed or its parent has ended; a fork of the parent may keep the channel open. A
-program with an event loop awaits this with `until_parent_ends`.
+program with an event loop awaits this with `wait_until_parent_ends`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def load(target: str) -> Callable[..., Any]:
     return function
 
 
-async def until_parent_ends(channel: socket.socket) -> None:
+async def wait_until_parent_ends(channel: socket.socket) -> None:
     """Wait until the channel is closed or the parent has ended; the parent must send nothing more."""
     import asyncio
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from nemo_gym.failures import GymError
 from nemo_gym.processes import messages
-from nemo_gym.processes.author_code import place_of
+from nemo_gym.processes.author_code import find_error_place
 
 CHANNEL_FD = 3
 """The descriptor of the socket to the pool."""
@@ -74,18 +74,18 @@ def _serve(
     except MemoryError:
         os._exit(OUT_OF_MEMORY_STATUS)
     except BaseException as error:  # noqa: BLE001 - the boundary: every exception of the function goes to the pool
-        answer = messages.frame(_raised(error))
+        answer = messages.frame(_describe_raised(error))
     # An alarm left by the function would interrupt the next job.
     signal.setitimer(signal.ITIMER_REAL, 0)
     channel.sendall(answer)
 
 
-def _raised(error: BaseException) -> tuple[str, object]:
+def _describe_raised(error: BaseException) -> tuple[str, object]:
     if isinstance(error, GymError):
         return FAILED, error.failure
     last_line = traceback.format_exception_only(error)[-1].strip()
     whole = "".join(traceback.format_exception(error))[-_TRACEBACK_LIMIT:]
-    return RAISED, (last_line, whole, place_of(error))
+    return RAISED, (last_line, whole, find_error_place(error))
 
 
 def _import_all(names: Sequence[str]) -> None:

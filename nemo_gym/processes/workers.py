@@ -44,7 +44,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar, TypeVarTuple, cast
 
-from nemo_gym.failures import VerifierError, error_of
+from nemo_gym.failures import VerifierError, build_error
 from nemo_gym.processes import messages, worker_main
 from nemo_gym.processes._worker import IMPORT_TIMEOUT_S, Worker, unavailable
 from nemo_gym.processes.cpus import usable_cpus
@@ -203,7 +203,7 @@ class WorkerPool:
     def _take_worker(self) -> Worker:
         """The idle worker used most recently, or a new one."""
         if self.is_closed:
-            raise _closed()
+            raise _build_closed_error()
         while self._idle:
             worker = self._idle.pop()
             if worker.is_alive():
@@ -226,7 +226,7 @@ class WorkerPool:
             self._discard(worker)
             code = error.failure.code if isinstance(error, VerifierError) else "cancelled"
             if self.is_closed and code == "verifier_crashed":
-                raise _closed() from error
+                raise _build_closed_error() from error
             self._stats.crashed += code in ("verifier_crashed", "verifier_out_of_memory")
             self._stats.killed += code in _KILLING_CODES
             if not self.is_closed:
@@ -247,7 +247,7 @@ def available_cores() -> int:
     return math.ceil(usable_cpus())
 
 
-def shared_stats() -> list[PoolStats]:
+def list_shared_stats() -> list[PoolStats]:
     """The load of the shared pools; empty before the first job."""
     return [pool.stats for pool in _default_pools if not pool.is_closed]
 
@@ -267,7 +267,7 @@ def default_pool() -> WorkerPool:
 
     A second event loop in another thread gets a second pool, and a forked process its own.
     """
-    loop = _running_loop()
+    loop = _find_running_loop()
     with _default_pools_lock:
         pool = next((pool for pool in _default_pools if pool.is_free_for(loop)), None)
         if pool is None:
@@ -279,7 +279,7 @@ def default_pool() -> WorkerPool:
         return pool
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def _find_running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -311,11 +311,11 @@ def _result(kind: str, body: Any, name: str) -> object:
     if kind == worker_main.RETURNED:
         return body
     if kind == worker_main.FAILED:
-        raise error_of(body)
+        raise build_error(body)
     last_line, whole_traceback, place = body
     error = VerifierError(f"{name} raised {last_line}", code="verifier_raised", place=place)
     raise error from RemoteTraceback(whole_traceback)
 
 
-def _closed() -> VerifierError:
+def _build_closed_error() -> VerifierError:
     return VerifierError("The verifier's worker pool was closed.", code="verifier_closed", retryable=True)

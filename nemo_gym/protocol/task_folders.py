@@ -17,7 +17,7 @@ from nemo_gym.responses.wire import NullMeansDefault
 FOLDER_FILES_KEY: Final = "folder_files"
 
 
-def checked_path(path: str) -> str:
+def check_relative_path(path: str) -> str:
     """Return a relative path unchanged. Raises ValueError for a path that could lead out of its folder."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\0" in path or str(PurePosixPath(path)) != path:
@@ -28,7 +28,7 @@ def checked_path(path: str) -> str:
 class TaskFolder(BaseModel, extra="forbid"):
     """The files of a task."""
 
-    files: dict[Annotated[str, AfterValidator(checked_path)], str] = Field(default_factory=dict)
+    files: dict[Annotated[str, AfterValidator(check_relative_path)], str] = Field(default_factory=dict)
     """Path → text of the files that are there at the start."""
     take: list[str] = Field(default_factory=list)
     """Patterns of the files that the verifier gets; `*` also matches `/`."""

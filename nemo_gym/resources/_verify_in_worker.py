@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError
 from nemo_gym.processes.worker_main import load_module
-from nemo_gym.resources.answer_fault_rule import Control, with_control
+from nemo_gym.resources.answer_fault_rule import Control, insert_control
 from nemo_gym.resources.verdicts import dump_verdict
 from nemo_gym.serving.routes import parse_body
 from nemo_gym.transport.server_client import ServerClient
@@ -49,7 +49,7 @@ class ServerInWorker:
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _server_of, self._parts
+        return _load_server, self._parts
 
 
 def verify_in_worker(
@@ -61,14 +61,14 @@ def verify_in_worker(
     """
     request = parse_body(_body_model(type(server)), body)
     verify: Any = server.verify
-    return dump_verdict(verify(request if control is None else with_control(request, control)), left_out)
+    return dump_verdict(verify(request if control is None else insert_control(request, control)), left_out)
 
 
 def build_in_worker(server: SimpleResourcesServer) -> None:
     """Do nothing: unpickling the argument has built the server."""
 
 
-def _server_of(module: str, qualname: str, file: str | None, config: bytes) -> Any:
+def _load_server(module: str, qualname: str, file: str | None, config: bytes) -> Any:
     key = (module, qualname, config)
     if key not in _servers:
         server_class: Any = load_module(module, file)

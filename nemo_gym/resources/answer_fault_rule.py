@@ -30,8 +30,8 @@ from nemo_gym.rows.compose import score_fault
 from nemo_gym.rows.keys import RESPONSE_KEY, REWARD_KEY
 from nemo_gym.rows.verdict import is_reward
 from nemo_gym.serving.json_response import JsonResponse
-from nemo_gym.serving.routes import build_response, left_out_fields, without_lone_surrogates
-from nemo_gym.verify.answer_faults import AnswerFault, scored, settle
+from nemo_gym.serving.routes import build_response, read_left_out_fields, replace_lone_surrogates
+from nemo_gym.verify.answer_faults import AnswerFault, score_with_control, settle
 
 _ORDINARY = "The answer is \\boxed{1}.\n<answer>1</answer>\nAnswer: 1"
 _REQUEST = "gym_request"
@@ -60,7 +60,7 @@ def score_faulty_answers(verify: Callable[..., Awaitable[object]]) -> Callable[.
     @functools.wraps(verify)
     async def verify_under_rule(**arguments: Any) -> HttpResponse:
         request = arguments[request_name] if own_request else arguments.pop(_REQUEST)
-        call = _VerifyCall(verify, arguments, left_out_fields(request.scope))
+        call = _VerifyCall(verify, arguments, read_left_out_fields(request.scope))
         try:
             return await call.answer()
         except Exception as error:
@@ -70,11 +70,11 @@ def score_faulty_answers(verify: Callable[..., Awaitable[object]]) -> Callable[.
             return await call.settle(error, name)
 
     if not own_request:
-        vars(verify_under_rule)["__signature__"] = _with_request(inspect.signature(verify))
+        vars(verify_under_rule)["__signature__"] = _add_request_parameter(inspect.signature(verify))
     return verify_under_rule
 
 
-def _with_request(signature: inspect.Signature) -> inspect.Signature:
+def _add_request_parameter(signature: inspect.Signature) -> inspect.Signature:
     added = inspect.Parameter(_REQUEST, inspect.Parameter.KEYWORD_ONLY, annotation=Request)
     return signature.replace(parameters=[*signature.parameters.values(), added])
 
@@ -102,7 +102,7 @@ class _VerifyCall:
         original = self.arguments[name]
 
         async def verify_control(control: Control) -> bytes:
-            request = with_control(original, control)
+            request = insert_control(original, control)
             answer = await replace(self, arguments={**self.arguments, name: request}).answer()
             return bytes(answer.body)
 
@@ -120,10 +120,10 @@ class _VerifyCall:
 async def score_faulty_body(verify: Callable[[Control | None], Awaitable[bytes]], body: bytes) -> bytes:
     """Return the verdict of `verify` on the JSON `body` under the rule. `verify(control)` puts the control into it."""
     controls = _Controls(verify)
-    result = await scored(lambda: verify(None), controls.run)
+    result = await score_with_control(lambda: verify(None), controls.run)
     if not isinstance(result, AnswerFault):
         return result
-    return controls.fault_row(result, parse_json(without_lone_surrogates(body))[RESPONSE_KEY])
+    return controls.fault_row(result, parse_json(replace_lone_surrogates(body))[RESPONSE_KEY])
 
 
 class _Controls:
@@ -154,7 +154,7 @@ def _read_row(body: bytes) -> JsonObject:
     return row
 
 
-def with_control(request: RequestT, control: Control) -> RequestT:
+def insert_control(request: RequestT, control: Control) -> RequestT:
     """Return a request with a `response` whose output is that of `control`."""
     response: Any = getattr(request, RESPONSE_KEY, None)
     output = harmless_output(read_field(response, "output") or ()) if control is Control.ORDINARY else []

@@ -25,7 +25,7 @@ from fastapi.responses import Response as HttpResponse
 from pydantic import BaseModel, Field
 
 from nemo_gym.failures import InputError
-from nemo_gym.resources.answer_fault_rule import Control, with_control
+from nemo_gym.resources.answer_fault_rule import Control, insert_control
 from nemo_gym.resources.server import SimpleResourcesServer
 from nemo_gym.resources.verdicts import MALFORMED_STEP, dump_verdict
 from nemo_gym.responses.items import FunctionToolCall
@@ -177,18 +177,18 @@ class GymnasiumServer(SimpleResourcesServer):
             raise error  # a step changes its episode, so it is not made again
 
         async def step_controls() -> None:
-            rewards.extend([await self._reward_of_control(body, control) for control in Control])
+            rewards.extend([await self._measure_control_reward(body, control) for control in Control])
 
         fault = await settle(error, dump_again, step_controls)
         assert fault is not None
         info = {ANSWER_FAULT_KEY: fault.kind, ANSWER_FAULT_DETAIL_KEY: fault.detail}
         return EnvStepResponse(reward=min(rewards[-1], 0.0), terminated=True, info=info)
 
-    async def _reward_of_control(self, body: EnvStepRequest, control: Control) -> float:
+    async def _measure_control_reward(self, body: EnvStepRequest, control: Control) -> float:
         session = f"control-{uuid.uuid4().hex}"
         try:
             await self.reset(body.model_extra or {}, session)
-            answer = _read_result(await self._step(with_control(body, control), session))
+            answer = _read_result(await self._step(insert_control(body, control), session))
             _dump(answer)
             return answer.reward
         finally:

@@ -16,7 +16,7 @@ from fastapi import FastAPI, params
 from fastapi.routing import APIRoute
 
 from nemo_gym.config.problems import ConfigErrors, Location, Problem
-from nemo_gym.processes.author_code import location_of
+from nemo_gym.processes.author_code import locate_function
 from nemo_gym.resources.mcp_tools import is_tool_path, post_routes
 
 log = logging.getLogger(__name__)
@@ -40,12 +40,12 @@ def refuse_unusable_handlers(app: FastAPI) -> None:
     if problems:
         raise ConfigErrors(problems)
     for route in routes:
-        if ignored := _ignored_parameters(route):
+        if ignored := _find_ignored_parameters(route):
             log.warning(
                 "POST %s gets no arguments: FastAPI reads %s from the query of the URL (%s)",
                 route.path,
                 ", ".join(ignored),
-                Location(*location_of(route.endpoint)),
+                Location(*locate_function(route.endpoint)),
             )
 
 
@@ -59,7 +59,7 @@ def describe_posted(server: object, app: FastAPI) -> dict[str, Any]:
     return {
         "paths": sorted({route.path for route in routes if route.include_in_schema}),
         "methods": {
-            name: str(Location(*location_of(function)))
+            name: str(Location(*locate_function(function)))
             for name, function in _authors_methods(type(server))
             if name not in routed
         },
@@ -83,14 +83,14 @@ def _is_gyms(each: type) -> bool:
 def _problems_in(route: APIRoute) -> Iterator[Problem]:
     signature = _read_signature(route.endpoint)
     name = getattr(route.endpoint, "__name__", "the handler")
-    where = Location(*location_of(route.endpoint))
+    where = Location(*locate_function(route.endpoint))
     queried = [
         parameter
         for field in route.dependant.query_params
         if field.field_info.is_required() and (parameter := _implicit(signature, field.name)) is not None
     ]
     if queried:
-        shown = ", ".join(f"`{_shown(parameter)}`" for parameter in queried)
+        shown = ", ".join(f"`{_show_parameter(parameter)}`" for parameter in queried)
         yield Problem(
             where,
             f"`{name}` cannot be called by POST {route.path}: FastAPI reads {shown} from the query of the URL, "
@@ -119,7 +119,7 @@ def _remedy(name: str, queried: list[inspect.Parameter]) -> str:
         lines.append(f"Register the method of the server: app.post(...)(self.{name}).")
     if any(each.name == "request" for each in queried):
         lines.append("Write `request: Request` for the request.")
-    fields = "; ".join(_shown(each) if _is_typed(each) else f"{each.name}: str" for each in own)
+    fields = "; ".join(_show_parameter(each) if _is_typed(each) else f"{each.name}: str" for each in own)
     named = f" with the fields `{fields}`" if fields else " of the arguments"
     if own or any(each.name == "body" or each.kind in _VARIADIC for each in queried):
         lines.append(f"Write `body: {model}`, where {model} is a pydantic model{named}.")
@@ -129,7 +129,7 @@ def _remedy(name: str, queried: list[inspect.Parameter]) -> str:
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def _ignored_parameters(route: APIRoute) -> list[str]:
+def _find_ignored_parameters(route: APIRoute) -> list[str]:
     """Return the parameters that only a query could set, of a handler that reads neither body nor request."""
     needs = route.dependant
     if needs.body_params or needs.request_param_name or needs.dependencies:
@@ -168,5 +168,5 @@ def _is_typed(parameter: inspect.Parameter) -> bool:
     return parameter.annotation is not inspect.Parameter.empty
 
 
-def _shown(parameter: inspect.Parameter) -> str:
+def _show_parameter(parameter: inspect.Parameter) -> str:
     return str(parameter.replace(default=inspect.Parameter.empty))

@@ -22,17 +22,17 @@ from nemo_gym.resources.mcp_tools import (
     MCP_PATH,
     MCPTool,
     bare_tool_name,
-    checked_tools,
+    check_tools,
     harvest_tools,
 )
-from nemo_gym.rows.compose import with_response
+from nemo_gym.rows.compose import attach_response
 from nemo_gym.rows.parts import read_response
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Call, Reply
 from nemo_gym.transport.context import SESSION_HEADER, current_context
-from nemo_gym.transport.memory import InMemoryTransport, reply_of
+from nemo_gym.transport.memory import InMemoryTransport, collect_reply
 from nemo_gym.transport.request_body import WholeBody
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def maybe_auto_expose(server: SimpleResourcesServer, app: FastAPI) -> dict[str, 
             remedy="Make the app with super().setup_webserver(), or remove expose_tools_over_mcp.",
         )
     tools, catchall = harvest_tools(app, taken=GYM_PATHS)
-    exposure = _Exposure(server, app, checked_tools(name, server.mcp_tools(tools, catchall)))
-    app.layers.append(exposure.around_sessions)
+    exposure = _Exposure(server, app, check_tools(name, server.mcp_tools(tools, catchall)))
+    app.layers.append(exposure.wrap_sessions)
     app.post(MCP_PATH, include_in_schema=False)(exposure.answer)
     app.router.routes.insert(0, app.router.routes.pop())  # before a route whose path is a parameter
     access = server.middleware.access
@@ -88,7 +88,7 @@ class _Exposure:
         self._name = server.config.name
         self._access = server.middleware.access
         # A key of its own, so that a token is no session cookie and a cookie no token.
-        self._tokens = self._access.cookies.with_key_for(MCP_PATH)
+        self._tokens = self._access.cookies.derive_key(MCP_PATH)
         self._transport = InMemoryTransport({"": app})
         self._methods: dict[str, Callable[[SessionClaims | None, dict[str, Any]], Any]] = {
             "initialize": self._initialize,
@@ -121,19 +121,19 @@ class _Exposure:
         }
 
     def _list(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
-        return {"tools": [tool.to_wire() for tool in self._tools_of(claims).values()]}
+        return {"tools": [tool.to_wire() for tool in self._list_session_tools(claims).values()]}
 
-    def _tools_of(self, claims: SessionClaims | None) -> Mapping[str, MCPTool]:
+    def _list_session_tools(self, claims: SessionClaims | None) -> Mapping[str, MCPTool]:
         """Return the tools that the session may call; without one, those of the server."""
         if claims is None:
             return self.tools
-        taken = self._server.mcp_tools_of_session(claims.session)
+        taken = self._server.list_session_mcp_tools(claims.session)
         every = {**{tool.name: tool for tool in taken}, **self.tools}
         return {name: every[name] for name in every if claims.tools is _ALL or name in claims.tools}
 
     async def _call(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
         name = str(params.get("name"))
-        tool = self._tools_of(claims).get(name)
+        tool = self._list_session_tools(claims).get(name)
         if claims is None:
             return _error_result(f"the call needs the header {MCP_TOKEN_HEADER} of a session of this server")
         if tool is None:
@@ -142,31 +142,31 @@ class _Exposure:
         if self._access.token is not None:
             headers[TOKEN_HEADER] = self._access.token
         body = dump_json(params.get("arguments") or {})
-        return _result_of(await self._transport.send("", Call("POST", tool.path, body, headers)))
+        return _build_result(await self._transport.send("", Call("POST", tool.path, body, headers)))
 
     def has_session(self, headers: Mapping[bytes, bytes]) -> bool:
         """Return whether a request has the token of a session."""
         return self._claims(headers.get(_SESSION_TOKEN, b"").decode("latin-1")) is not None
 
     def _claims(self, token: str | None) -> SessionClaims | None:
-        signed = self._tokens.session_of(token) if token else None
+        signed = self._tokens.read_session(token) if token else None
         return SessionClaims(*orjson.loads(signed)) if signed is not None else None
 
-    async def around_sessions(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    async def wrap_sessions(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Add the token to the answer of `/seed_session`, and give `/verify` the tools' own names."""
-        change = {"/seed_session": self._with_token, "/verify": self._with_client_names}.get(scope["path"])
+        change = {"/seed_session": self._add_token, "/verify": self._restore_client_names}.get(scope["path"])
         if change is None or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
             return
         body = receive.body
         if scope["path"] == "/verify":
-            receive = WholeBody(_renamed(body, self._name), receive)
-        reply = await reply_of(handler, scope, receive)
+            receive = WholeBody(_rename_calls(body, self._name), receive)
+        reply = await collect_reply(handler, scope, receive)
         headers = {name: value for name, value in reply.headers.items() if name.lower() != "content-length"}
         answer = change(body, reply.body) if reply.ok else reply.body
         await Response(answer, reply.status, headers)(scope, receive, send)
 
-    def _with_token(self, body: bytes, answer: bytes) -> bytes:
+    def _add_token(self, body: bytes, answer: bytes) -> bytes:
         context = current_context.get()
         assert context is not None
         seed = parse_json(body or b"{}")
@@ -184,16 +184,16 @@ class _Exposure:
         key = "resources_tools" if is_named else MCP_METADATA_KEY
         return dump_json({**(parse_json(answer or b"{}") or {}), key: metadata})
 
-    def _with_client_names(self, body: bytes, answer: bytes) -> bytes:
+    def _restore_client_names(self, body: bytes, answer: bytes) -> bytes:
         """Give the echoed response of an answer the names that the client used."""
         scored, asked = parse_json(answer), parse_json(body)
         if isinstance(scored, dict) and read_response(scored) and read_response(asked):
             whole = {**read_response(scored), "output": read_response(asked).get("output")}
-            scored = with_response(scored, whole)
+            scored = attach_response(scored, whole)
         return dump_json(scored)
 
 
-def _renamed(body: bytes, server_name: str) -> bytes:
+def _rename_calls(body: bytes, server_name: str) -> bytes:
     """Return a verify request whose tool calls have the names of the server's tools."""
     try:
         asked = parse_json(body)
@@ -210,7 +210,7 @@ def _renamed(body: bytes, server_name: str) -> bytes:
     return dump_json(asked)
 
 
-def _result_of(reply: Reply) -> dict[str, Any]:
+def _build_result(reply: Reply) -> dict[str, Any]:
     text = reply.body.decode(errors="replace")
     if not reply.ok:
         place = reply.headers.get(PLACE_HEADER)

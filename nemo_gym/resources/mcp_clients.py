@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from pydantic import BaseModel, Field, model_validator
 
 from nemo_gym.failures import ConfigError, GymError, ToolError, VerifierError
-from nemo_gym.resources.mcp_tools import MCPTool, checked_tools
+from nemo_gym.resources.mcp_tools import MCPTool, check_tools
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -116,8 +116,10 @@ class McpClients:
         served = clients.served.get(name) if clients is not None else None
         if served is None:
             known = ", ".join(tool.name for tool in self.tools(session)) or "none"
-            raise _failed(f"there is no tool named {name!r}; the tools of the session are: {known}")
-        return _text_of(await _result_of(served.client, name, arguments), name)
+            raise _build_failed_error(
+                f"there is no tool named {name!r}; the tools of the session are: {known}"
+            )
+        return _read_result_text(await _call_tool(served.client, name, arguments), name)
 
 
 class _SessionClients:
@@ -164,9 +166,9 @@ class _SessionClients:
     async def _connect(self, stack: AsyncExitStack) -> None:
         found: list[_ServedTool] = []
         for options in self._servers.values():
-            client = await _client_of(stack, options, self.folder)
-            found += [_ServedTool(client, tool) for tool in await _tools_of(client, options)]
-        checked = checked_tools(self._name, [served.tool for served in found], _LEAVE_OUT)
+            client = await _connect_client(stack, options, self.folder)
+            found += [_ServedTool(client, tool) for tool in await _list_tools(client, options)]
+        checked = check_tools(self._name, [served.tool for served in found], _LEAVE_OUT)
         self.served = dict(zip(checked, found, strict=True))
 
     def _not_started(self, cause: BaseException) -> VerifierError:
@@ -203,7 +205,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         (folder / path).write_text(text, encoding="utf-8", newline="")
 
 
-async def _client_of(stack: AsyncExitStack, options: McpServerOptions, folder: Path) -> Client:
+async def _connect_client(stack: AsyncExitStack, options: McpServerOptions, folder: Path) -> Client:
     """Return a connected client, which closes with `stack`."""
     import httpx2
     from mcp import Client, StdioServerParameters
@@ -221,7 +223,7 @@ async def _client_of(stack: AsyncExitStack, options: McpServerOptions, folder: P
     return await stack.enter_async_context(client)
 
 
-async def _tools_of(client: Client, options: McpServerOptions) -> list[MCPTool]:
+async def _list_tools(client: Client, options: McpServerOptions) -> list[MCPTool]:
     tools, cursor = [], None
     while True:
         page = await client.list_tools(cursor=cursor)
@@ -235,7 +237,7 @@ async def _tools_of(client: Client, options: McpServerOptions) -> list[MCPTool]:
             return tools
 
 
-async def _result_of(client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
+async def _call_tool(client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
     import httpx2
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
@@ -244,35 +246,37 @@ async def _result_of(client: Client, name: str, arguments: dict[str, Any]) -> Ca
         return await client.call_tool(name, arguments)
     except MCPError as error:
         if error.code == REQUEST_TIMEOUT:
-            raise _crashed(f"{name} did not answer in time: {error.message}", retryable=True) from error
+            raise _build_crashed_error(
+                f"{name} did not answer in time: {error.message}", retryable=True
+            ) from error
         if error.code != CONNECTION_CLOSED:
-            raise _crashed(error.message) from error
-        raise _lost(name, error.message) from error
+            raise _build_crashed_error(error.message) from error
+        raise _build_lost_error(name, error.message) from error
     except (httpx2.HTTPError, OSError) as error:
-        raise _lost(name, repr(error)) from error
+        raise _build_lost_error(name, repr(error)) from error
 
 
-def _text_of(result: CallToolResult, name: str) -> str:
+def _read_result_text(result: CallToolResult, name: str) -> str:
     """Return the text of a result. Parts of other types are named. Raises `ToolError` for an error of the tool."""
     parts = [part.text if part.type == "text" else f"[{part.type}]" for part in result.content]
     text = "\n".join(parts)
     if result.is_error:
         if _CRASH.fullmatch(text.strip()):
-            raise _crashed(text)
-        raise _failed(text or f"{name} failed")
+            raise _build_crashed_error(text)
+        raise _build_failed_error(text or f"{name} failed")
     return text
 
 
-def _failed(message: str) -> ToolError:
+def _build_failed_error(message: str) -> ToolError:
     return ToolError(message, code="tool_failed", status=422)
 
 
-def _crashed(message: str, *, retryable: bool = False) -> ToolError:
+def _build_crashed_error(message: str, *, retryable: bool = False) -> ToolError:
     """Return the error for a server that failed itself: by its protocol, or by an exception in the tool's code."""
     return ToolError(message, code="tool_crashed", retryable=retryable)
 
 
-def _lost(name: str, reason: str) -> VerifierError:
+def _build_lost_error(name: str, reason: str) -> VerifierError:
     return _session_lost(f"the MCP server of the tool {name} has ended: {reason}")
 
 

@@ -43,7 +43,7 @@ class McpToolRoutes:
         self._name = name
         self._own = {tool.name for tool in own}
         self._clients = clients
-        app.layers.append(self._around_opening)
+        app.layers.append(self._open_and_handle)
         app.post("/{tool}")(self.call)
 
     async def call(self, tool: str, request: Request) -> Response:
@@ -52,7 +52,7 @@ class McpToolRoutes:
         text = await self._clients.call(request.session[SESSION_ID_KEY], tool, arguments)
         return Response(text, media_type="text/plain; charset=utf-8")
 
-    async def _around_opening(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _open_and_handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/seed_session" and isinstance(receive, WholeBody):
             await self._open(parse_object(receive.body or b"{}"))
         await handler(scope, receive, send)
@@ -63,7 +63,7 @@ class McpToolRoutes:
         row = seed.get("task_data") or {} if "resources_session_id" in seed else seed
         await self._clients.open(context.session, read_task(TaskWithFolder, row).folder.files)
         offered = self._own | {tool.name for tool in self._clients.tools(context.session)}
-        missing = [name for name in declared_tools(row) if name not in offered]
+        missing = [name for name in list_declared_tools(row) if name not in offered]
         if missing:
             await self._clients.close(context.session)
             raise InputError(
@@ -74,7 +74,7 @@ class McpToolRoutes:
             )
 
 
-def declared_tools(row: AnyRow) -> list[str]:
+def list_declared_tools(row: AnyRow) -> list[str]:
     """Return the names of the functions that a task row declares."""
     tools = read_params(row).get("tools")
     return [

@@ -91,7 +91,7 @@ def post_routes(app: FastAPI) -> list[APIRoute]:
     ]
 
 
-def checked_tools(
+def check_tools(
     server: str, tools: Iterable[MCPTool] | None, remedy: str = "Leave them out by overriding `mcp_tools`."
 ) -> dict[str, MCPTool]:
     """Return the tools by name. Raises `ConfigError` for names that are reserved, illegal or given twice."""

@@ -28,9 +28,9 @@ from nemo_gym.resources.handler_check import describe_posted, refuse_unusable_ha
 from nemo_gym.resources.judge_failsafe import judge_failsafe
 from nemo_gym.resources.mcp import maybe_auto_expose
 from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions
-from nemo_gym.resources.mcp_routes import McpToolRoutes, declared_tools
+from nemo_gym.resources.mcp_routes import McpToolRoutes, list_declared_tools
 from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, is_tool_path
-from nemo_gym.resources.sessions import AuthorsClose, ResourcesSessions, parse_close, request_of
+from nemo_gym.resources.sessions import AuthorsClose, ResourcesSessions, build_session_request, parse_close
 from nemo_gym.rows.models import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
@@ -102,7 +102,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     def setup_webserver(self) -> FastAPI:
         request_memory(self.config.verify_memory_mib << 20)
         app = self.new_app()
-        app.post("/seed_session", name="seed_session")(self._gym_sessions.recorded(self.seed_session))
+        app.post("/seed_session", name="seed_session")(
+            self._gym_sessions.wrap_seed_session(self.seed_session)
+        )
         if inspect.iscoroutinefunction(self.verify):
             app.post("/verify")(judge_failsafe(score_faulty_answers(self.verify)))
         else:
@@ -113,18 +115,18 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         app.get("/reverify_mode")(self.get_reverify_mode)
         return app
 
-    def finished_app(self) -> FastAPI:
-        app = super().finished_app()
+    def finish_app(self) -> FastAPI:
+        app = super().finish_app()
         refuse_unusable_handlers(app)
         maybe_auto_expose(self, app)
         if self.config.mcp_servers:
             self._gym_mcp_clients = McpClients(self.config.name, self.config.mcp_servers)
             McpToolRoutes(self.config.name, app, self._gym_mcp_clients)
 
-        async def posted() -> dict[str, Any]:
+        async def answer_posted() -> dict[str, Any]:
             return describe_posted(self, app)
 
-        app.get(POSTED_ROUTE, include_in_schema=False)(posted)
+        app.get(POSTED_ROUTE, include_in_schema=False)(answer_posted)
         return app
 
     def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAllRoute | None) -> list[MCPTool] | None:
@@ -136,9 +138,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
         By default these are the tools that the row declares, and all tools for a row that declares none.
         """
-        return declared_tools(seed_body) or None
+        return list_declared_tools(seed_body) or None
 
-    def mcp_tools_of_session(self, session: str) -> list[MCPTool]:
+    def list_session_mcp_tools(self, session: str) -> list[MCPTool]:
         """Return the tools that the session has from MCP servers."""
         return self._gym_mcp_clients.tools(session) if self._gym_mcp_clients is not None else []
 
@@ -231,9 +233,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         return AuthorsClose(self.close_resources_session)
 
     async def _release(self, session: str) -> Any:
-        close = partial(self._authors_close, request_of(session))
+        close = partial(self._authors_close, build_session_request(session))
         try:
-            return await self._gym_sessions.close_of(session, close)
+            return await self._gym_sessions.close_opened(session, close)
         finally:
             try:
                 await self.release_session(session)
@@ -251,7 +253,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         if was_open:
             of_session = await self._release(session)
         else:  # the author may hold something that no `seed_session` opened
-            of_session = await self._gym_sessions.close_of(session, close) if named is None else None
+            of_session = await self._gym_sessions.close_opened(session, close) if named is None else None
         if named is not None:
             return answer
         if self._authors_close.takes_agents_sessions:

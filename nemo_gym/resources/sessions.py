@@ -49,7 +49,7 @@ class AuthorsClose:
         return await (self._close(request=request, body=given) if self._takes_request else self._close(given))
 
 
-def request_of(session: str) -> Request:
+def build_session_request(session: str) -> Request:
     """Return a request of the session, for a close that no request asks for."""
     return Request({"type": "http", "headers": [], "session": {SESSION_ID_KEY: session}})
 
@@ -64,7 +64,7 @@ class ResourcesSessions:
         """Name → the answer of its close."""
         self._locks = SessionLocks()
 
-    def recorded(self, seed_session: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def wrap_seed_session(self, seed_session: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         """Wrap the author's `seed_session` so that the sessions of environment servers are known."""
         if not inspect.iscoroutinefunction(seed_session):
             return seed_session
@@ -92,7 +92,7 @@ class ResourcesSessions:
                     self._answers.popitem(last=False)
             return self._answers[name]
 
-    async def close_of(self, session: str, close: CloseResources) -> Any:
+    async def close_opened(self, session: str, close: CloseResources) -> Any:
         """Close what was opened in the gym's `session`, and return the author's answer; None without one."""
         body = self._opened.get(session)
         if body is None:

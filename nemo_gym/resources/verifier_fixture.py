@@ -118,8 +118,10 @@ async def exercise_verifier_fixture(
             updated.append(case)
             continue
         run = _Run(fixture, case, update_expected)
-        results.append(await (run.refused() if case.kind == "malformed" else run.scored(worst, best)))
-        updated.append(run.updated())
+        results.append(
+            await (run.check_refusal() if case.kind == "malformed" else run.check_score(worst, best))
+        )
+        updated.append(run.update_case())
     if updated != cases:
         _write_cases(Path(fixture.cases_path), updated)
     return tuple(results)
@@ -134,7 +136,7 @@ class _Run:
     updates: bool
     observed: float | None = None
 
-    async def refused(self) -> VerifierFixtureResult:
+    async def check_refusal(self) -> VerifierFixtureResult:
         try:
             await self._verify()
         except Exception as error:
@@ -143,7 +145,7 @@ class _Run:
             raise self._error(f"its error does not contain {self.case.expected_error!r}: {error}") from error
         raise self._error("no error was raised")
 
-    async def scored(self, worst: float, best: float) -> VerifierFixtureResult:
+    async def check_score(self, worst: float, best: float) -> VerifierFixtureResult:
         rewards = [await self._reward()]
         if self.case.kind == "determinism":
             rewards.append(await self._reward())
@@ -157,7 +159,7 @@ class _Run:
                 raise self._error(f"the reward is {self.observed} and not {value}")
         return VerifierFixtureResult(self.case.name, self.case.kind, tuple(rewards))
 
-    def updated(self) -> VerifierFixtureCase:
+    def update_case(self) -> VerifierFixtureCase:
         if not self.updates or self.observed is None:
             return self.case
         return self.case.model_copy(update={"expected_reward": self.observed})
@@ -180,9 +182,11 @@ class _Run:
         if self.case.kind == "determinism":
             if self.fixture.reseed is None:
                 raise self._error("a seeded verifier needs `reseed`")
-            await _result_of(self.fixture.reseed(server, request))
+            await _await_if_needed(self.fixture.reseed(server, request))
         verify = self.fixture.invoke
-        return await _result_of(verify(server, request) if verify is not None else server.verify(request))
+        return await _await_if_needed(
+            verify(server, request) if verify is not None else server.verify(request)
+        )
 
     def _error(self, problem: str) -> VerifierFixtureError:
         return VerifierFixtureError(f"case {self.case.name!r} of {self.fixture.cases_path}: {problem}")
@@ -194,7 +198,7 @@ def _write_cases(path: Path, cases: Iterable[VerifierFixtureCase]) -> None:
     )
 
 
-async def _result_of(value: Any) -> Any:
+async def _await_if_needed(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 

@@ -12,14 +12,14 @@ an `InputError` that names it and is never dropped silently; changed values are 
     converter                                          the conversion with typed models, for environment authors
 """
 
-from nemo_gym.responses._chat_answer import chat_of_response as chat_of_response
-from nemo_gym.responses._chat_request import chat_request_of as chat_request_of
-from nemo_gym.responses._chat_stream import sse_of_chat as sse_of_chat
+from nemo_gym.responses._chat_answer import convert_response_to_chat as convert_response_to_chat
+from nemo_gym.responses._chat_request import build_chat_request as build_chat_request
+from nemo_gym.responses._chat_stream import encode_chat_events as encode_chat_events
 from nemo_gym.responses._history import tidy_chat_request as tidy_chat_request
 from nemo_gym.responses._overflow import Overflow as Overflow
 from nemo_gym.responses._overflow import OverflowKind as OverflowKind
-from nemo_gym.responses._responses_request import responses_params_of_chat as responses_params_of_chat
-from nemo_gym.responses._responses_stream import sse_of_response as sse_of_response
+from nemo_gym.responses._responses_request import convert_chat_request as convert_chat_request
+from nemo_gym.responses._responses_stream import encode_response_events as encode_response_events
 from nemo_gym.responses.dialects import OPENAI as OPENAI
 from nemo_gym.responses.dialects import VLLM as VLLM
 from nemo_gym.responses.dialects import BadArguments as BadArguments
@@ -33,4 +33,4 @@ from nemo_gym.responses.finish import Finish as Finish
 from nemo_gym.responses.finish import FinishKind as FinishKind
 from nemo_gym.responses.problems import Converted as Converted
 from nemo_gym.responses.problems import Note as Note
-from nemo_gym.responses.responses_answer import response_of_chat as response_of_chat
+from nemo_gym.responses.responses_answer import convert_chat_to_response as convert_chat_to_response

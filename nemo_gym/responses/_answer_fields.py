@@ -12,7 +12,7 @@ from typing import Any
 from nemo_gym.failures import EngineError
 
 
-def malformed(field: str, told: str) -> EngineError:
+def build_malformed_error(field: str, told: str) -> EngineError:
     """Return the error for an invalid `field` of the answer; `told` completes the sentence."""
     return EngineError(
         f"The engine's answer is invalid: `{field}` {told}.", code="malformed_answer", param=field
@@ -23,7 +23,7 @@ def read_text(given: Mapping[str, Any], key: str, path: str) -> str | None:
     """Return the string under `key`, or None if it is absent."""
     value = given.get(key)
     if value is not None and not isinstance(value, str):
-        raise malformed(f"{path}{key}", f"is {value!r:.80}, where a text belongs")
+        raise build_malformed_error(f"{path}{key}", f"is {value!r:.80}, where a text belongs")
     return value
 
 
@@ -31,7 +31,7 @@ def read_required_text(given: Mapping[str, Any], key: str, path: str) -> str:
     """Return the string under `key`. An absent string is an error."""
     value = read_text(given, key, path)
     if value is None:
-        raise malformed(f"{path}{key}", "is missing")
+        raise build_malformed_error(f"{path}{key}", "is missing")
     return value
 
 
@@ -39,7 +39,7 @@ def read_object(given: Mapping[str, Any], key: str, path: str) -> Mapping[str, A
     """Return the object under `key`; empty if it is absent."""
     value = given.get(key)
     if value is not None and not isinstance(value, dict):
-        raise malformed(f"{path}{key}", f"is {value!r:.80}, where an object belongs")
+        raise build_malformed_error(f"{path}{key}", f"is {value!r:.80}, where an object belongs")
     return value or {}
 
 
@@ -49,5 +49,5 @@ def read_objects(given: Mapping[str, Any], key: str, path: str) -> list[Mapping[
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
-        raise malformed(f"{path}{key}", f"is {value!r:.80}, where a list of objects belongs")
+        raise build_malformed_error(f"{path}{key}", f"is {value!r:.80}, where a list of objects belongs")
     return value

@@ -9,23 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nemo_gym.responses._answer_fields import malformed, read_object, read_objects, read_required_text
+from nemo_gym.responses._answer_fields import (
+    build_malformed_error,
+    read_object,
+    read_objects,
+    read_required_text,
+)
 from nemo_gym.responses._content_parts import present
-from nemo_gym.responses._usage import chat_usage_of
+from nemo_gym.responses._usage import convert_usage_to_chat
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.responses.finish import check_finished
-from nemo_gym.responses.logprobs import chat_logprobs_of
+from nemo_gym.responses.logprobs import convert_logprobs_to_chat
 from nemo_gym.responses.reasoning import BETWEEN_REASONING_PARTS
 
 
-def chat_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
+def convert_response_to_chat(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return the chat completion equivalent to `response`.
 
     Raises `EngineError`: `engine_error` for a failed response, `malformed_answer` for an unfinished one or one that
     chat cannot express.
     """
     check_finished(response)
-    message, logprobs = _message_of(read_objects(response, "output", ""))
+    message, logprobs = _build_message(read_objects(response, "output", ""))
     return {
         "id": response.get("id") or "",
         "object": "chat.completion",
@@ -35,23 +40,23 @@ def chat_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "index": 0,
                 "message": message,
-                "logprobs": {"content": chat_logprobs_of(logprobs)} if logprobs else None,
-                "finish_reason": _finish_reason_of(response, bool(message.get("tool_calls"))),
+                "logprobs": {"content": convert_logprobs_to_chat(logprobs)} if logprobs else None,
+                "finish_reason": _convert_finish_reason(response, bool(message.get("tool_calls"))),
             }
         ],
-        "usage": chat_usage_of(response.get("usage")),
+        "usage": convert_usage_to_chat(response.get("usage")),
         "service_tier": response.get("service_tier"),
     }
 
 
-def _finish_reason_of(response: Mapping[str, Any], has_calls: bool) -> str:
+def _convert_finish_reason(response: Mapping[str, Any], has_calls: bool) -> str:
     if response.get("status") == "incomplete":
         reason = read_object(response, "incomplete_details", "").get("reason")
         return "content_filter" if reason == "content_filter" else "length"
     return "tool_calls" if has_calls else "stop"
 
 
-def _message_of(output: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
+def _build_message(output: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
     reasoning: list[str] = []
     parts: list[Mapping[str, Any]] = []
     calls: list[dict[str, Any]] = []
@@ -74,9 +79,11 @@ def _message_of(output: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], li
                 {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
             )
         else:
-            raise malformed(f"{path}type", f"is {kind!r:.80}, which Chat Completions can't express")
+            raise build_malformed_error(
+                f"{path}type", f"is {kind!r:.80}, which Chat Completions can't express"
+            )
         training.update(present(item, *TRAINING_FIELDS))
-    message = _with_parts({"role": "assistant", "content": None, "refusal": None}, parts)
+    message = _add_parts({"role": "assistant", "content": None, "refusal": None}, parts)
     if reasoning:
         message["reasoning"] = message["reasoning_content"] = BETWEEN_REASONING_PARTS.join(reasoning)
     if calls:
@@ -87,24 +94,26 @@ def _message_of(output: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], li
     ]
 
 
-def _with_parts(message: dict[str, Any], parts: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _add_parts(message: dict[str, Any], parts: list[Mapping[str, Any]]) -> dict[str, Any]:
     path = "output[].content[]."
     texts = [part for part in parts if part.get("type") == "output_text"]
     refusals = [read_required_text(part, "refusal", path) for part in parts if part.get("type") == "refusal"]
     if len(texts) + len(refusals) < len(parts):
-        raise malformed(path + "type", "is no part that Chat Completions can express")
+        raise build_malformed_error(path + "type", "is no part that Chat Completions can express")
     if texts:
         message["content"] = "".join(read_required_text(part, "text", path) for part in texts)
     if refusals:
         message["refusal"] = "".join(refusals)
     annotations = [
-        _nested(annotation) for part in texts for annotation in read_objects(part, "annotations", path)
+        _nest_annotation(annotation)
+        for part in texts
+        for annotation in read_objects(part, "annotations", path)
     ]
     if annotations:
         message["annotations"] = annotations
     return message
 
 
-def _nested(annotation: Mapping[str, Any]) -> dict[str, Any]:
+def _nest_annotation(annotation: Mapping[str, Any]) -> dict[str, Any]:
     kind = read_required_text(annotation, "type", "output[].content[].annotations[].")
     return {"type": kind, kind: {key: value for key, value in annotation.items() if key != "type"}}

@@ -13,10 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nemo_gym.responses._content_parts import chat_content_of, chat_parts_of, present, required_text
-from nemo_gym.responses.arguments import checked_arguments
+from nemo_gym.responses._content_parts import (
+    convert_content_to_chat,
+    convert_parts_to_chat,
+    present,
+    require_text,
+)
+from nemo_gym.responses.arguments import check_arguments
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect
-from nemo_gym.responses.history_items import INPUT_ROLES, is_chat_shaped, items_of_message
+from nemo_gym.responses.history_items import INPUT_ROLES, convert_message_to_items, is_chat_shaped
 from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.reasoning import put_reasoning
 
@@ -57,12 +62,12 @@ class Transcript:
         if not isinstance(item, dict):
             self._problems.add(field, "must be an object")
             return
-        kind = item.get("type") or _kind_of_untyped(item)
+        kind = item.get("type") or _guess_kind(item)
         if not isinstance(kind, str) or kind not in _ADDERS:
             self._problems.add(f"{field}.type", f"{kind!r} has no counterpart in Chat Completions")
             return
         if kind == "message" and is_chat_shaped(item):
-            for part in items_of_message(item, field, self._problems, self._dialect):
+            for part in convert_message_to_items(item, field, self._problems, self._dialect):
                 self.add(part, field)
             return
         if not item.keys() <= ITEM_FIELDS[kind]:
@@ -91,7 +96,7 @@ class Transcript:
         self._close_turn()
         if role == "developer" and self._dialect.replace_developer_role_with_system:
             role = "system"
-        content = chat_content_of(item.get("content"), f"{field}.content", self._problems)
+        content = convert_content_to_chat(item.get("content"), f"{field}.content", self._problems)
         self.messages.append({"role": role, "content": content, **present(item, "name")})
 
     def _add_assistant_message(self, item: Mapping[str, Any], field: str) -> None:
@@ -104,7 +109,7 @@ class Transcript:
     def _assistant_content(self, content: object, field: str) -> str | list[dict[str, Any]] | None:
         if content is None or isinstance(content, str):
             return content
-        parts = chat_parts_of(content, f"{field}.content", self._problems)
+        parts = convert_parts_to_chat(content, f"{field}.content", self._problems)
         if all(part.get("type") == "text" for part in parts):
             return "".join(part["text"] for part in parts) if parts else None
         return parts
@@ -113,7 +118,7 @@ class Transcript:
         if self._dialect.drop_input_reasoning_items:
             self._problems.note("dropped_reasoning", field, "left out, as the configuration says")
             return
-        texts = self._reasoning_texts(item, field)
+        texts = self._read_reasoning_texts(item, field)
         if item.get("encrypted_content") is not None:
             where = f"{field}.encrypted_content"
             if not texts:
@@ -127,7 +132,7 @@ class Transcript:
             turn = self._open_turn()
         turn.reasoning.extend(texts)
 
-    def _reasoning_texts(self, item: Mapping[str, Any], field: str) -> list[str]:
+    def _read_reasoning_texts(self, item: Mapping[str, Any], field: str) -> list[str]:
         # `content` is the verbatim reasoning; `summary` is used only without it.
         key = "content" if item.get("content") else "summary"
         parts = item.get(key) or []
@@ -135,23 +140,23 @@ class Transcript:
             self._problems.add(f"{field}.{key}", "must be a list of objects with `text`")
             return []
         return [
-            required_text(part, "text", f"{field}.{key}[{i}]", self._problems) for i, part in enumerate(parts)
+            require_text(part, "text", f"{field}.{key}[{i}]", self._problems) for i, part in enumerate(parts)
         ]
 
     def _add_call(self, item: Mapping[str, Any], field: str) -> None:
         turn = self._turn or self._open_turn()
-        name = required_text(item, "name", field, self._problems)
-        call_id = required_text(item, "call_id", field, self._problems)
-        arguments = required_text(item, "arguments", field, self._problems)
+        name = require_text(item, "name", field, self._problems)
+        call_id = require_text(item, "call_id", field, self._problems)
+        arguments = require_text(item, "arguments", field, self._problems)
         policy, where = self._dialect.bad_arguments, f"{field}.arguments"
-        arguments = checked_arguments(arguments, policy, where, self._problems)
+        arguments = check_arguments(arguments, policy, where, self._problems)
         function = {"name": name, "arguments": arguments}
         turn.calls.append({"id": call_id, "type": "function", "function": function})
 
     def _add_output(self, item: Mapping[str, Any], field: str) -> None:
         self._close_turn()
-        output = chat_content_of(item.get("output"), f"{field}.output", self._problems)
-        call_id = required_text(item, "call_id", field, self._problems)
+        output = convert_content_to_chat(item.get("output"), f"{field}.output", self._problems)
+        call_id = require_text(item, "call_id", field, self._problems)
         message = {"role": "tool", "tool_call_id": call_id, "content": output, **present(item, "name")}
         self.messages.append(message)
 
@@ -165,10 +170,10 @@ class Transcript:
     def _close_turn(self) -> None:
         turn, self._turn = self._turn, None
         if turn is not None:
-            self.messages.append(_message_of(turn, self._dialect))
+            self.messages.append(_build_message(turn, self._dialect))
 
 
-def _kind_of_untyped(item: Mapping[str, Any]) -> str | None:
+def _guess_kind(item: Mapping[str, Any]) -> str | None:
     if item.get("role") is not None:
         return "message"
     if item.get("call_id") is not None:
@@ -176,7 +181,7 @@ def _kind_of_untyped(item: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _message_of(turn: _Turn, dialect: Dialect) -> dict[str, Any]:
+def _build_message(turn: _Turn, dialect: Dialect) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": turn.content}
     if turn.reasoning:
         put_reasoning(message, turn.reasoning, dialect)

@@ -1,6 +1,6 @@
 """Converts a Responses request to a Chat Completions request.
 
-Fields that chat cannot express raise one `InputError` that names them. Converting back (`responses_params_of_chat`)
+Fields that chat cannot express raise one `InputError` that names them. Converting back (`convert_chat_request`)
 gives the same request except for these equivalent spellings:
 
 1. a string `input` is one user message, `instructions` are a system message at its head;
@@ -36,7 +36,7 @@ from nemo_gym.responses._request_fields import (
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.metadata_extras import put_metadata
 from nemo_gym.responses.problems import ConversionProblems, Converted
-from nemo_gym.responses.tools import chat_tool_choice_of, chat_tools_of, put_tools
+from nemo_gym.responses.tools import convert_tool_choice_to_chat, convert_tools_to_chat, put_tools
 
 TARGET = "Chat Completions"
 
@@ -46,14 +46,14 @@ _Section: TypeAlias = Callable[[Mapping[str, Any], _Json, ConversionProblems], N
 _REFUSED = {**RESPONSES_ONLY, "n": CHAT_ONLY["n"]}
 
 
-def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
+def build_chat_request(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
     """Return the chat request body for a Responses create-params body, without `stream`.
 
     Raises `InputError` that names every field that chat cannot express.
     """
     problems = ConversionProblems()
     transcript = Transcript(dialect, problems)
-    body: _Json = {"messages": _messages_of(params, transcript, problems)}
+    body: _Json = {"messages": _build_messages(params, transcript, problems)}
     carry_fields(params, body, _SECTIONED, _REFUSED, problems)
     for section in _SECTIONS:
         section(params, body, problems)
@@ -63,7 +63,7 @@ def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     return Converted(body, tuple(problems.notes))
 
 
-def _messages_of(
+def _build_messages(
     params: Mapping[str, Any], transcript: Transcript, problems: ConversionProblems
 ) -> list[_Json]:
     instructions, given = params.get("instructions"), params.get("input")
@@ -108,7 +108,7 @@ def wants_logprobs(params: Mapping[str, Any]) -> bool:
 
 
 def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
-    reasoning = problems.object_of(params.get("reasoning"), "reasoning")
+    reasoning = problems.read_object(params.get("reasoning"), "reasoning")
     # `summary` is not needed, because the engine returns the full reasoning.
     problems.add_unknown(reasoning, {"effort", "summary", "generate_summary"}, "reasoning.")
     if reasoning.get("effort") is not None:
@@ -116,14 +116,14 @@ def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: ConversionP
 
 
 def _put_text(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
-    text = problems.object_of(params.get("text"), "text")
+    text = problems.read_object(params.get("text"), "text")
     problems.add_unknown(text, {"format", "verbosity"}, "text.")
     body.update(present(text, "verbosity"))
     if text.get("format") is not None:
-        body["response_format"] = _response_format_of(text["format"], problems)
+        body["response_format"] = _convert_text_format(text["format"], problems)
 
 
-def _response_format_of(text_format: object, problems: ConversionProblems) -> _Json:
+def _convert_text_format(text_format: object, problems: ConversionProblems) -> _Json:
     if not isinstance(text_format, dict):
         problems.add("text.format", "must be an object")
         return {}
@@ -143,7 +143,7 @@ def _response_format_of(text_format: object, problems: ConversionProblems) -> _J
 
 
 _SECTIONS: tuple[_Section, ...] = (
-    partial(put_tools, tools_of=chat_tools_of, choice_of=chat_tool_choice_of),
+    partial(put_tools, tools_of=convert_tools_to_chat, choice_of=convert_tool_choice_to_chat),
     _put_logprobs,
     _put_reasoning,
     _put_text,

@@ -39,7 +39,7 @@ def chat_chunks(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iter
         yield {**head, "choices": [], "usage": chat.get("usage")}
 
 
-def sse_of_chat(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iterator[bytes]:
+def encode_chat_events(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iterator[bytes]:
     """Iterate over the chunks of a finished `chat` and `[DONE]` as bytes."""
     for chunk in chat_chunks(chat, include_usage=include_usage):
         yield sse_data(chunk)

@@ -23,27 +23,29 @@ _Converter: TypeAlias = Callable[[Mapping[str, Any], str, ConversionProblems], P
 _FILE_FIELDS = ("file_data", "file_id", "filename")
 
 
-def chat_content_of(content: object, field: str, problems: ConversionProblems) -> str | list[Part]:
+def convert_content_to_chat(content: object, field: str, problems: ConversionProblems) -> str | list[Part]:
     """Return the content of a Responses message, a string or parts, as that of a chat message."""
-    return content if isinstance(content, str) else chat_parts_of(content, field, problems)
+    return content if isinstance(content, str) else convert_parts_to_chat(content, field, problems)
 
 
-def chat_parts_of(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
+def convert_parts_to_chat(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
     """Return Responses content parts as chat parts. Parts without an equivalent are added to `problems`."""
-    return _converted(parts, _TO_CHAT, field, problems)
+    return _convert_parts(parts, _TO_CHAT, field, problems)
 
 
-def responses_content_of(content: object, field: str, problems: ConversionProblems) -> str | list[Part]:
+def convert_content_to_responses(
+    content: object, field: str, problems: ConversionProblems
+) -> str | list[Part]:
     """Return the content of a chat message, a string or parts, as that of a Responses message."""
-    return content if isinstance(content, str) else responses_parts_of(content, field, problems)
+    return content if isinstance(content, str) else convert_parts_to_responses(content, field, problems)
 
 
-def responses_parts_of(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
+def convert_parts_to_responses(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
     """Return chat content parts as Responses input parts."""
-    return _converted(parts, _TO_RESPONSES, field, problems)
+    return _convert_parts(parts, _TO_RESPONSES, field, problems)
 
 
-def required_text(given: Mapping[str, Any], key: str, field: str, problems: ConversionProblems) -> str:
+def require_text(given: Mapping[str, Any], key: str, field: str, problems: ConversionProblems) -> str:
     """Return the string under `key`, or add a problem and return an empty string."""
     value = given.get(key)
     if not isinstance(value, str):
@@ -57,7 +59,7 @@ def present(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: given[name] for name in names if given.get(name) is not None}
 
 
-def _converted(
+def _convert_parts(
     parts: object,
     converters: Mapping[str, tuple[frozenset[str], _Converter]],
     field: str,
@@ -85,14 +87,14 @@ def _converted(
 
 
 def _chat_text(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
-    return {"type": "text", "text": required_text(part, "text", field, problems)}
+    return {"type": "text", "text": require_text(part, "text", field, problems)}
 
 
 def _chat_image(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     if part.get("file_id") is not None:
         problems.add(f"{field}.file_id", "chat takes images by URL only")
         return {}
-    url = required_text(part, "image_url", field, problems)
+    url = require_text(part, "image_url", field, problems)
     return {"type": "image_url", "image_url": {"url": url, **present(part, "detail")}}
 
 
@@ -103,7 +105,7 @@ def _chat_file(part: Mapping[str, Any], field: str, problems: ConversionProblems
 
 
 def _chat_video(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
-    return {"type": "video_url", "video_url": {"url": required_text(part, "video_url", field, problems)}}
+    return {"type": "video_url", "video_url": {"url": require_text(part, "video_url", field, problems)}}
 
 
 # --- Both ways --------------------------------------------------------------------------------------------------
@@ -117,14 +119,14 @@ def _audio(part: Mapping[str, Any], field: str, problems: ConversionProblems) ->
 
 
 def _refusal(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
-    return {"type": "refusal", "refusal": required_text(part, "refusal", field, problems)}
+    return {"type": "refusal", "refusal": require_text(part, "refusal", field, problems)}
 
 
 # --- Chat to Responses ------------------------------------------------------------------------------------------
 
 
 def _input_text(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
-    return {"type": "input_text", "text": required_text(part, "text", field, problems)}
+    return {"type": "input_text", "text": require_text(part, "text", field, problems)}
 
 
 def _input_image(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
@@ -132,7 +134,7 @@ def _input_image(part: Mapping[str, Any], field: str, problems: ConversionProble
     if not isinstance(image, dict):
         problems.add(f"{field}.image_url", "must be an object with `url`")
         return {}
-    url = required_text(image, "url", f"{field}.image_url", problems)
+    url = require_text(image, "url", f"{field}.image_url", problems)
     problems.add_unknown(image, {"url", "detail"}, f"{field}.image_url.")
     return {"type": "input_image", "image_url": url, **present(image, "detail")}
 
@@ -151,7 +153,7 @@ def _input_video(part: Mapping[str, Any], field: str, problems: ConversionProble
     if not isinstance(video, dict):
         problems.add(f"{field}.video_url", "must be an object with `url`")
         return {}
-    return {"type": "input_video", "video_url": required_text(video, "url", f"{field}.video_url", problems)}
+    return {"type": "input_video", "video_url": require_text(video, "url", f"{field}.video_url", problems)}
 
 
 _TO_CHAT: Mapping[str, tuple[frozenset[str], _Converter]] = {

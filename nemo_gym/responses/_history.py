@@ -1,7 +1,7 @@
 """Normalizes requests to `/v1/chat/completions` for the engine.
 
 Clients repeat the whole history on every turn, so one invalid value in it would fail every later turn. Such values
-are repaired here, as `chat_request_of` does for Responses requests.
+are repaired here, as `build_chat_request` does for Responses requests.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from nemo_gym.responses._content_parts import present
 from nemo_gym.responses._request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS, put_limit
-from nemo_gym.responses.arguments import checked_arguments
+from nemo_gym.responses.arguments import check_arguments
 from nemo_gym.responses.dialects import TRAINING_FIELDS, VLLM, Dialect
-from nemo_gym.responses.history_items import reasoning_text_of
+from nemo_gym.responses.history_items import read_reasoning_text
 from nemo_gym.responses.metadata_extras import put_metadata
 from nemo_gym.responses.problems import ConversionProblems, Converted
 from nemo_gym.responses.reasoning import put_reasoning
@@ -81,7 +81,7 @@ def _tidy_assistant(
         _tidy_call(call, dialect, f"{field}.tool_calls[{index}]", problems)
         for index, call in enumerate(message.get("tool_calls") or ())
     ]
-    reasoning = reasoning_text_of(message, field, problems)
+    reasoning = read_reasoning_text(message, field, problems)
     if reasoning and dialect.drop_input_reasoning_items:
         problems.note("dropped_reasoning", field, "left out, as the configuration says")
     elif reasoning:
@@ -99,5 +99,5 @@ def _tidy_call(call: object, dialect: Dialect, field: str, problems: ConversionP
     if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(arguments, str):
         return call  # not a function call: the engine accepts or rejects it
     where = f"{field}.function.arguments"
-    checked = checked_arguments(arguments, dialect.bad_arguments, where, problems)
+    checked = check_arguments(arguments, dialect.bad_arguments, where, problems)
     return call if checked is arguments else {**call, "function": {**function, "arguments": checked}}

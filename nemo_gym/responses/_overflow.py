@@ -63,7 +63,7 @@ class Overflow:
         return self.limit - self.prompt
 
 
-def overflow_of(status: int, message: str, code: object = None) -> Overflow | None:
+def parse_overflow(status: int, message: str, code: object = None) -> Overflow | None:
     """Return the context overflow that an error answer reports, or None for any other error."""
     if status not in OVERFLOW_STATUSES:
         return None

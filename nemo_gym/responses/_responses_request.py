@@ -18,9 +18,9 @@ from nemo_gym.responses._request_fields import (
     put_limit,
 )
 from nemo_gym.responses.dialects import VLLM, Dialect
-from nemo_gym.responses.history_items import items_of_message
+from nemo_gym.responses.history_items import convert_message_to_items
 from nemo_gym.responses.problems import ConversionProblems, Converted
-from nemo_gym.responses.tools import put_tools, responses_tool_choice_of, responses_tools_of
+from nemo_gym.responses.tools import convert_tool_choice_to_responses, convert_tools_to_responses, put_tools
 
 TARGET = "the Responses API"
 
@@ -41,16 +41,25 @@ _SECTIONED = frozenset(
 )
 
 
-def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
+def convert_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
     """Return the Responses create-params body for a chat request body, without `stream`.
 
     `store` is always set, because its default differs: false in chat, true in the Responses API. Raises `InputError`
     that names every field that the Responses API cannot express.
     """
     problems = ConversionProblems()
-    params: dict[str, Any] = {"input": _input_of(body.get("messages"), dialect, problems), "store": False}
+    params: dict[str, Any] = {
+        "input": _convert_input(body.get("messages"), dialect, problems),
+        "store": False,
+    }
     carry_fields(body, params, _SECTIONED, CHAT_ONLY, problems)
-    put_tools(body, params, problems, tools_of=responses_tools_of, choice_of=responses_tool_choice_of)
+    put_tools(
+        body,
+        params,
+        problems,
+        tools_of=convert_tools_to_responses,
+        choice_of=convert_tool_choice_to_responses,
+    )
     _put_logprobs(body, params)
     _put_text(body, params, problems)
     if body.get("reasoning_effort") is not None:
@@ -62,11 +71,11 @@ def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -
     return Converted(params, ())
 
 
-def _input_of(messages: object, dialect: Dialect, problems: ConversionProblems) -> list[dict[str, Any]]:
+def _convert_input(messages: object, dialect: Dialect, problems: ConversionProblems) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for field, message in problems.messages_in(messages):
         if isinstance(message, dict):
-            items += items_of_message(message, field, problems, dialect)
+            items += convert_message_to_items(message, field, problems, dialect)
         else:
             problems.add(field, "must be an object")
     return items
@@ -82,13 +91,13 @@ def _put_text(body: Mapping[str, Any], params: dict[str, Any], problems: Convers
     text: dict[str, Any] = {}
     response_format = body.get("response_format")
     if response_format is not None:
-        text["format"] = _text_format_of(response_format, problems)
+        text["format"] = _convert_response_format(response_format, problems)
     text.update(present(body, "verbosity"))
     if text:
         params["text"] = text
 
 
-def _text_format_of(response_format: object, problems: ConversionProblems) -> dict[str, Any]:
+def _convert_response_format(response_format: object, problems: ConversionProblems) -> dict[str, Any]:
     kind = response_format.get("type") if isinstance(response_format, dict) else None
     if isinstance(response_format, dict) and kind == "json_schema":
         problems.add_unknown(response_format, {"type", "json_schema"}, "response_format.")

@@ -29,7 +29,7 @@ def response_events(response: Mapping[str, Any]) -> _Events:
         yield event
 
 
-def sse_of_response(response: Mapping[str, Any]) -> Iterator[bytes]:
+def encode_response_events(response: Mapping[str, Any]) -> Iterator[bytes]:
     """Iterate over the events of a finished `response` as bytes."""
     return map(sse_event, response_events(response))
 
@@ -86,7 +86,7 @@ def _text_events(part: Mapping[str, Any], where: _Json) -> _Events:
     yield {"type": "response.content_part.done", **where, "part": part}
 
 
-def _reasoning_events(item: Mapping[str, Any], at: _Json) -> _Events:
+def _build_reasoning_events(item: Mapping[str, Any], at: _Json) -> _Events:
     for index, part in enumerate(item.get("summary") or ()):
         where = {**at, "summary_index": index}
         yield from _part_events(part, where, "reasoning_summary_part", "reasoning_summary_text")
@@ -118,7 +118,7 @@ def _custom_call_events(item: Mapping[str, Any], at: _Json) -> _Events:
 
 _STREAMED: Mapping[str, tuple[_Json, _ItemStreamer]] = {
     "message": ({"content": []}, _message_events),
-    "reasoning": ({"summary": []}, _reasoning_events),
+    "reasoning": ({"summary": []}, _build_reasoning_events),
     "function_call": ({"arguments": ""}, _call_events),
     "custom_tool_call": ({"input": ""}, _custom_call_events),
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def responses_usage_of(usage: object) -> dict[str, Any] | None:
+def convert_usage_to_responses(usage: object) -> dict[str, Any] | None:
     """Return a chat `usage` as one of the Responses API.
 
     A missing count is computed from the other two. If that is impossible, the result is None, because a zero would look
@@ -32,8 +32,8 @@ def responses_usage_of(usage: object) -> dict[str, Any] | None:
     }
 
 
-def chat_usage_of(usage: object) -> dict[str, Any] | None:
-    """Return a Responses `usage` as one of Chat Completions, or None as in `responses_usage_of`."""
+def convert_usage_to_chat(usage: object) -> dict[str, Any] | None:
+    """Return a Responses `usage` as one of Chat Completions, or None as in `convert_usage_to_responses`."""
     if not isinstance(usage, dict):
         return None
     counts = _counts(usage, "input_tokens", "output_tokens")
@@ -49,7 +49,7 @@ def chat_usage_of(usage: object) -> dict[str, Any] | None:
     }
 
 
-def completion_tokens_of(usage: object) -> int | None:
+def read_completion_tokens(usage: object) -> int | None:
     """Return the number of tokens of a chat answer, or None if its `usage` does not report it."""
     return _count(usage, "completion_tokens") if isinstance(usage, dict) else None
 

@@ -32,7 +32,7 @@ def _is_lenient_json_object(text: str) -> bool:
         return False
 
 
-def checked_arguments(arguments: str, policy: BadArguments, field: str, problems: ConversionProblems) -> str:
+def check_arguments(arguments: str, policy: BadArguments, field: str, problems: ConversionProblems) -> str:
     """Return `arguments` unchanged if they are valid; otherwise apply `policy` and add a note or a problem."""
     if policy is BadArguments.KEEP or is_json_object(arguments):
         return arguments

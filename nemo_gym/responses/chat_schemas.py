@@ -173,7 +173,7 @@ _MESSAGES: Mapping[str | None, type] = {
 }
 
 
-def _model_of_message(message: object) -> type | None:
+def _select_message_model(message: object) -> type | None:
     role = read_field(message, "role")
     is_for_training = role == "assistant" and carries_tokens(message)
     return AssistantMessageForTrainingParam if is_for_training else _MESSAGES.get(role)
@@ -186,7 +186,7 @@ MessageParam: TypeAlias = Annotated[
     | AssistantMessageParam
     | AssistantMessageForTrainingParam
     | ToolMessageParam,
-    Selected(_model_of_message),
+    Selected(_select_message_model),
 ]
 
 

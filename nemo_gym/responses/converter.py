@@ -13,9 +13,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from nemo_gym.responses._chat_request import chat_request_of
+from nemo_gym.responses._chat_request import build_chat_request
 from nemo_gym.responses._content_parts import present
-from nemo_gym.responses._responses_request import TARGET, responses_params_of_chat
+from nemo_gym.responses._responses_request import TARGET, convert_chat_request
 from nemo_gym.responses.dialects import (
     TRAINING_FIELDS,
     BadArguments,
@@ -23,10 +23,10 @@ from nemo_gym.responses.dialects import (
     InlineThinking,
     ReasoningHistory,
 )
-from nemo_gym.responses.history_items import items_of_message
+from nemo_gym.responses.history_items import convert_message_to_items
 from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.reasoning import split_thinking
-from nemo_gym.responses.responses_answer import output_items_of, response_of_chat
+from nemo_gym.responses.responses_answer import build_output_items, convert_chat_to_response
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -70,7 +70,7 @@ class ResponsesConverter:
         from nemo_gym.responses.chat_schemas import ChatCompletionCreateParams
 
         params = responses_create_params.model_dump(by_alias=True, exclude_unset=True)
-        return ChatCompletionCreateParams.model_validate(chat_request_of(params, self.dialect).body)
+        return ChatCompletionCreateParams.model_validate(build_chat_request(params, self.dialect).body)
 
     def chat_completion_to_responses_create_params(
         self, chat_completion_create_params: ChatCompletionCreateParams
@@ -79,7 +79,7 @@ class ResponsesConverter:
         from nemo_gym.responses.schemas import ResponseCreateParams
 
         body = chat_completion_create_params.model_dump(by_alias=True, exclude_unset=True)
-        return ResponseCreateParams.model_validate(responses_params_of_chat(body, self.dialect).body)
+        return ResponseCreateParams.model_validate(convert_chat_request(body, self.dialect).body)
 
     # --- Answers ------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class ResponsesConverter:
 
     def postprocess_assistant_message_dict(self, message_dict: Mapping[str, Any]) -> list[ResponseOutputItem]:
         """The output items of an assistant message; the last one carries its token fields."""
-        return _items_adapter().validate_python(self._output_items_of(message_dict))
+        return _items_adapter().validate_python(self._build_output_items(message_dict))
 
     def chat_completion_to_response(
         self,
@@ -101,7 +101,7 @@ class ResponsesConverter:
 
         chat = chat_completion.model_dump(by_alias=True)
         params = responses_create_params.model_dump(by_alias=True)
-        answer = response_of_chat(chat, params, ids=_new_id, now=time.time(), dialect=self.dialect)
+        answer = convert_chat_to_response(chat, params, ids=_new_id, now=time.time(), dialect=self.dialect)
         self._put_token_fields(answer.response["output"], chat["choices"][0]["message"])
         return Response.model_validate(answer.response)
 
@@ -115,15 +115,15 @@ class ResponsesConverter:
         items: list[dict[str, Any]] = []
         for index, message in enumerate(messages):
             if message.get("role") == "assistant":
-                items += self._output_items_of(message)
+                items += self._build_output_items(message)
             else:
                 filled = {**message, "content": ""} if message.get("content") is None else message
-                items += items_of_message(filled, f"messages[{index}]", problems, self.dialect)
+                items += convert_message_to_items(filled, f"messages[{index}]", problems, self.dialect)
         problems.raise_if_any(TARGET)
         return _items_adapter().validate_python(items)
 
-    def _output_items_of(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
-        items = output_items_of(message, ids=_new_id, dialect=self.dialect).items
+    def _build_output_items(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
+        items = build_output_items(message, ids=_new_id, dialect=self.dialect).items
         self._put_token_fields(items, message)
         return items
 

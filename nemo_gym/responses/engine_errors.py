@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.failures import Boundary, EngineError, Failure
-from nemo_gym.responses._overflow import Overflow, OverflowKind, overflow_of
+from nemo_gym.responses._overflow import Overflow, OverflowKind, parse_overflow
 
 _MAX_MESSAGE = 2000
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.IGNORECASE | re.DOTALL)
@@ -51,10 +51,10 @@ class _Meaning(NamedTuple):
 def engine_failure(
     status: int, headers: Mapping[str, str], body: bytes | str, *, peer: str | None = None
 ) -> EngineRefusal:
-    """Return the failure in an engine's error answer; `raise error_of(refusal.failure)` raises it."""
+    """Return the failure in an engine's error answer; `raise build_error(refusal.failure)` raises it."""
     told = _read(body, status)
-    overflow = overflow_of(status, told.message, told.code)
-    meaning = _meaning_of(status, told) if overflow is None else _meaning_of_overflow(overflow)
+    overflow = parse_overflow(status, told.message, told.code)
+    meaning = _explain_status(status, told) if overflow is None else _explain_overflow(overflow)
     failure = Failure(
         boundary=Boundary.ENGINE,
         code=meaning.code,
@@ -64,7 +64,7 @@ def engine_failure(
         peer=peer,
         param=told.param,
         status=meaning.answered_with,
-        retry_after_s=retry_after_of(headers) if meaning.retryable else None,
+        retry_after_s=read_retry_after(headers) if meaning.retryable else None,
     )
     return EngineRefusal(failure, overflow)
 
@@ -91,14 +91,14 @@ def is_error_body(body: Mapping[str, Any]) -> bool:
     return body.get("object") == "error" or bool(body.get("error"))
 
 
-def failure_of_body(body: Mapping[str, Any]) -> Failure:
+def read_body_failure(body: Mapping[str, Any]) -> Failure:
     """Return the failure in an error body that was sent with HTTP 200."""
-    told = _told_of_object(body)
+    told = _read_error_object(body)
     status = told.code if isinstance(told.code, int) and 400 <= told.code < 600 else 500
     return engine_failure(status, {}, orjson.dumps(body)).failure
 
 
-def retry_after_of(headers: Mapping[str, str]) -> float | None:
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait from `retry-after-ms` or `Retry-After`; dates are relative to the answer's `Date`."""
     lowered = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds, after = lowered.get("retry-after-ms"), lowered.get("retry-after")
@@ -122,7 +122,7 @@ def _is_number(text: str) -> bool:
 # --- Meaning ----------------------------------------------------------------------------------------------------
 
 
-def _meaning_of_overflow(overflow: Overflow) -> _Meaning:
+def _explain_overflow(overflow: Overflow) -> _Meaning:
     remedy = (
         "Lower `max_output_tokens`." if overflow.kind is OverflowKind.BUDGET else "Shorten the conversation."
     )
@@ -147,7 +147,7 @@ _NO_ROUTE = _Meaning("bad_request", False, remedy="Check the engine's base URL."
 _NO_QUOTA = _Meaning("quota_exhausted", False, remedy="Raise the quota of the engine's account.")
 
 
-def _meaning_of(status: int, told: _Told) -> _Meaning:
+def _explain_status(status: int, told: _Told) -> _Meaning:
     if status == 404:
         is_about_model = "model" in f"{told.message} {told.code} {told.param}".lower()
         return _NO_MODEL if is_about_model else _NO_ROUTE
@@ -171,12 +171,12 @@ def _read(body: bytes | str, status: int) -> _Told:
         parsed = orjson.loads(text)
     except orjson.JSONDecodeError:
         parsed = text  # Plain text, or a proxy's page.
-    told = _told_of_object(parsed) if isinstance(parsed, dict) else _Told(_plain_text_of(str(parsed)))
+    told = _read_error_object(parsed) if isinstance(parsed, dict) else _Told(_extract_plain_text(str(parsed)))
     message = told.message.strip() or "The engine gave no message"
     return told._replace(message=message[:_MAX_MESSAGE])
 
 
-def _told_of_object(body: Mapping[str, Any]) -> _Told:
+def _read_error_object(body: Mapping[str, Any]) -> _Told:
     error = body.get("error", body)
     if isinstance(error, str):
         return _Told(error)
@@ -192,7 +192,7 @@ def _told_of_object(body: Mapping[str, Any]) -> _Told:
     )
 
 
-def _plain_text_of(text: str) -> str:
+def _extract_plain_text(text: str) -> str:
     """Return `text`, or the title or text of an HTML page."""
     if "<" not in text:
         return text

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from nemo_gym.failures import EngineError
-from nemo_gym.responses._answer_fields import malformed
+from nemo_gym.responses._answer_fields import build_malformed_error
 
 
 class FinishKind(StrEnum):
@@ -72,7 +72,7 @@ class Finish:
         return {"reason": reason} if reason is not None else None
 
 
-def finish_of(
+def read_finish(
     choice: Mapping[str, Any],
     *,
     completion_tokens: int | None = None,
@@ -88,8 +88,8 @@ def finish_of(
     reason = choice.get("finish_reason")
     kind = _KIND_OF_REASON.get(reason) if isinstance(reason, str) else None
     if kind is None:
-        raise _failure_of_reason(reason)
-    message = _message_of(choice)
+        raise _build_reason_error(reason)
+    message = _read_message(choice)
     has_calls = bool(message.get("tool_calls") or message.get("function_call"))
     warnings: tuple[str, ...] = ()
     if kind is FinishKind.TOOL and _is_at_limit(completion_tokens, max_tokens):
@@ -114,7 +114,7 @@ def check_finished(response: Mapping[str, Any]) -> None:
             retryable=True,
         )
     if status not in (None, "completed", "incomplete"):
-        raise malformed("status", f"is {status!r:.80}, so the response is not finished")
+        raise build_malformed_error("status", f"is {status!r:.80}, so the response is not finished")
 
 
 def looks_like_tool_call(content: object) -> bool:
@@ -126,12 +126,12 @@ def _is_at_limit(completion_tokens: int | None, max_tokens: int | None) -> bool:
     return completion_tokens is not None and max_tokens is not None and completion_tokens >= max_tokens
 
 
-def _message_of(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
     message = choice.get("message")
     return message if isinstance(message, dict) else {}
 
 
-def _failure_of_reason(reason: object) -> EngineError:
+def _build_reason_error(reason: object) -> EngineError:
     if reason == "abort":
         return EngineError(
             "The engine aborted the generation (it was paused, put to sleep, scaled down or disconnected).",
@@ -140,4 +140,4 @@ def _failure_of_reason(reason: object) -> EngineError:
         )
     if reason == "error":
         return EngineError("The engine failed while generating.", code="engine_error", retryable=True)
-    return malformed("choices[0].finish_reason", f"is {reason!r:.80}, which is unknown")
+    return build_malformed_error("choices[0].finish_reason", f"is {reason!r:.80}, which is unknown")

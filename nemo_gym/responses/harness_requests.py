@@ -56,18 +56,18 @@ class ToleratedResponse(NamedTuple):
     """Gives the calls of the answer the form of the declared tools."""
 
 
-def tolerated_response_request(params: Mapping[str, Any]) -> ToleratedResponse:
+def reduce_response_request(params: Mapping[str, Any]) -> ToleratedResponse:
     """Return the body of a Responses request without what only its provider understands."""
     tools = HarnessTools()
-    body = _without(params, DROPPED_FROM_RESPONSES, RESPONSES_FIELDS, tools.notes)
+    body = _drop_fields(params, DROPPED_FROM_RESPONSES, RESPONSES_FIELDS, tools.notes)
     if isinstance(body.get("tools"), list):
-        body["tools"] = [_known_fields(tool) for tool in tools.functions_of(body["tools"])]
+        body["tools"] = [_keep_known_fields(tool) for tool in tools.convert_tools(body["tools"])]
     if "tool_choice" in body:
-        body["tool_choice"] = tools.choice_of(body["tool_choice"]) if body.get("tools") else "auto"
+        body["tool_choice"] = tools.convert_choice(body["tool_choice"]) if body.get("tools") else "auto"
     if isinstance(body.get("input"), list):
-        body["input"] = [_known_fields(item) for item in tools.items_of(body["input"])]
+        body["input"] = [_keep_known_fields(item) for item in tools.convert_items(body["input"])]
     if isinstance(body.get("include"), list):
-        body["include"] = _known_includes(body["include"], tools.notes)
+        body["include"] = _keep_known_includes(body["include"], tools.notes)
     return ToleratedResponse(body, tuple(tools.notes), tools)
 
 
@@ -76,25 +76,25 @@ def sanitize_streaming_responses_body(
 ) -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
     """Return the body of a streaming request as one of a whole answer, and the namespaces of its functions.
 
-    The ecosystem's name for `tolerated_response_request`, for model servers that stream by themselves.
+    The ecosystem's name for `reduce_response_request`, for model servers that stream by themselves.
     """
-    tolerated = tolerated_response_request(body)
+    tolerated = reduce_response_request(body)
     kept = {key: value for key, value in tolerated.body.items() if key not in ("stream", "stream_options")}
     return kept, tolerated.tools.namespaces
 
 
-def tolerated_message_request(message: Mapping[str, Any]) -> Converted:
+def reduce_message_request(message: Mapping[str, Any]) -> Converted:
     """Return the body of a Messages request without what only its provider understands."""
     notes: list[Note] = []
-    body = _without(message, DROPPED_FROM_MESSAGES, MESSAGES_FIELDS, notes)
+    body = _drop_fields(message, DROPPED_FROM_MESSAGES, MESSAGES_FIELDS, notes)
     if isinstance(body.get("system"), list):
-        body["system"] = _without_nonce(body["system"], notes)
+        body["system"] = _drop_nonce(body["system"], notes)
     if isinstance(body.get("tools"), list):
         body["tools"] = list(_own_tools(body["tools"], notes))
     return Converted(body, tuple(notes))
 
 
-def _without(
+def _drop_fields(
     body: Mapping[str, Any], dropped: Mapping[str, str], known: AbstractSet[str], notes: list[Note]
 ) -> _Json:
     kept = {}
@@ -107,20 +107,20 @@ def _without(
     return kept
 
 
-def _known_fields(item: Any) -> Any:
+def _keep_known_fields(item: Any) -> Any:
     """Return a tool or an item without fields that describe it to its provider, such as `phase`."""
     known = ITEM_FIELDS.get(item.get("type") or "message") if isinstance(item, Mapping) else None
     return {key: value for key, value in item.items() if key in known} if known is not None else item
 
 
-def _known_includes(include: list[Any], notes: list[Note]) -> list[Any]:
+def _keep_known_includes(include: list[Any], notes: list[Note]) -> list[Any]:
     for value in include:
         if value not in KNOWN_INCLUDES:
             notes.append(Note("dropped_field", f"include.{value}", _DROPPED_INCLUDES))
     return [value for value in include if value in KNOWN_INCLUDES]
 
 
-def _without_nonce(system: list[Any], notes: list[Note]) -> list[Any]:
+def _drop_nonce(system: list[Any], notes: list[Note]) -> list[Any]:
     kept = [block for block in system if not _is_nonce(block)]
     if len(kept) < len(system):
         notes.append(Note("dropped_nonce", "system", "a block that changes with every request"))

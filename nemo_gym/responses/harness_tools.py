@@ -47,44 +47,44 @@ class HarnessTools:
 
     # --- The request ------------------------------------------------------------------------------------------------
 
-    def functions_of(self, tools: Iterable[Any]) -> list[Any]:
+    def convert_tools(self, tools: Iterable[Any]) -> list[Any]:
         """Return the functions for declared tools. Malformed ones are left for the conversion to refuse."""
         functions: list[Any] = []
         for index, tool in enumerate(tools):
-            functions += self._functions_of(tool, f"tools[{index}]", None)
+            functions += self._convert_tool(tool, f"tools[{index}]", None)
         return functions
 
-    def _functions_of(self, tool: Any, field: str, namespace: str | None) -> Iterator[Any]:
+    def _convert_tool(self, tool: Any, field: str, namespace: str | None) -> Iterator[Any]:
         kind = tool.get("type") if isinstance(tool, Mapping) else None
         if kind == "namespace" and isinstance(tool.get("tools"), list) and namespace is None:
             self._note("mapped_namespace", field, "its tools became functions")
             for index, member in enumerate(tool["tools"]):
-                yield from self._functions_of(member, f"{field}.tools[{index}]", str(tool.get("name")))
+                yield from self._convert_tool(member, f"{field}.tools[{index}]", str(tool.get("name")))
         elif kind == "custom":
             self._note("mapped_custom_tool", field, "became a function that takes a text")
-            yield self._declared(_text_function(tool), namespace, is_custom=True)
+            yield self._declare(_text_function(tool), namespace, is_custom=True)
         elif kind in ("function", None):
             kept = {key: value for key, value in tool.items() if key not in _HARMLESS} if kind else tool
-            yield self._declared(kept, namespace) if namespace is not None else kept
+            yield self._declare(kept, namespace) if namespace is not None else kept
         else:
             self._note("dropped_hosted_tool", field, f"`{kind}` runs at its provider")
 
-    def _declared(self, function: _Json, namespace: str | None, *, is_custom: bool = False) -> _Json:
+    def _declare(self, function: _Json, namespace: str | None, *, is_custom: bool = False) -> _Json:
         name = str(function.get("name"))
-        qualified = qualified_name(namespace, name)
+        qualified = qualify_name(namespace, name)
         self._origins[qualified] = _Origin(name, namespace, is_custom)
         return {**function, "name": qualified}
 
-    def items_of(self, items: Iterable[Any]) -> list[Any]:
+    def convert_items(self, items: Iterable[Any]) -> list[Any]:
         """Return the items of a history with function calls in the place of calls of other tools."""
         return [_function_item(item) if isinstance(item, Mapping) else item for item in items]
 
-    def choice_of(self, choice: Any) -> Any:
+    def convert_choice(self, choice: Any) -> Any:
         """Return a `tool_choice` that names a function."""
         if isinstance(choice, Mapping) and choice.get("type") in ("custom", "function"):
             return {
                 "type": "function",
-                "name": qualified_name(choice.get("namespace"), str(choice.get("name"))),
+                "name": qualify_name(choice.get("namespace"), str(choice.get("name"))),
             }
         return choice
 
@@ -93,11 +93,11 @@ class HarnessTools:
 
     # --- The answer -------------------------------------------------------------------------------------------------
 
-    def restored(self, output: Iterable[_Json]) -> list[_Json]:
+    def restore_items(self, output: Iterable[_Json]) -> list[_Json]:
         """Return the output items of an answer with each call in the form of its declaration."""
-        return [self._restored_item(item) for item in output]
+        return [self._restore_item(item) for item in output]
 
-    def _restored_item(self, item: _Json) -> _Json:
+    def _restore_item(self, item: _Json) -> _Json:
         origin = self._origins.get(item.get("name", "")) if item.get("type") == "function_call" else None
         if origin is None:
             return item
@@ -110,7 +110,7 @@ class HarnessTools:
         return restored
 
 
-def qualified_name(namespace: str | None, name: str) -> str:
+def qualify_name(namespace: str | None, name: str) -> str:
     """Return the name of a tool's function: `mcp__docs` and `search` are `mcp__docs__search`."""
     if not namespace:
         return name
@@ -143,7 +143,7 @@ def _function_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
     called = {key: value for key, value in item.items() if key not in ("namespace", TEXT_ARGUMENT)}
     if kind == "custom_tool_call":
         called["arguments"] = json.dumps({TEXT_ARGUMENT: item.get(TEXT_ARGUMENT)}, ensure_ascii=False)
-    name = qualified_name(item.get("namespace"), str(item.get("name")))
+    name = qualify_name(item.get("namespace"), str(item.get("name")))
     return {**called, "type": "function_call", "name": name}
 
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_gym.responses._content_parts import present, required_text, responses_content_of, responses_parts_of
+from nemo_gym.responses._content_parts import (
+    convert_content_to_responses,
+    convert_parts_to_responses,
+    present,
+    require_text,
+)
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHistory
 from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.reasoning import split_thinking
@@ -29,7 +34,7 @@ def is_chat_shaped(item: Mapping[str, Any]) -> bool:
     return any(item.get(key) is not None for key in _CHAT_ONLY_FIELDS)
 
 
-def items_of_message(
+def convert_message_to_items(
     message: Mapping[str, Any], field: str, problems: ConversionProblems, dialect: Dialect
 ) -> list[dict[str, Any]]:
     """Return one chat message as items, in the order reasoning, message, calls."""
@@ -44,7 +49,7 @@ def items_of_message(
     return []
 
 
-def reasoning_text_of(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> str | None:
+def read_reasoning_text(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> str | None:
     """Return the reasoning of a chat message. Engines use two field names; different values are a problem."""
     reasoning, reasoning_content = message.get("reasoning"), message.get("reasoning_content")
     if reasoning and reasoning_content and reasoning != reasoning_content:
@@ -58,14 +63,14 @@ def reasoning_text_of(message: Mapping[str, Any], field: str, problems: Conversi
 
 def _input_item(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     problems.add_unknown(message, _INPUT_FIELDS, f"{field}.")
-    content = responses_content_of(message.get("content"), f"{field}.content", problems)
+    content = convert_content_to_responses(message.get("content"), f"{field}.content", problems)
     return {"type": "message", "role": message["role"], "content": content, **present(message, "name")}
 
 
 def _output_item(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     problems.add_unknown(message, _TOOL_FIELDS, f"{field}.")
-    output = responses_content_of(message.get("content"), f"{field}.content", problems)
-    call_id = required_text(message, "tool_call_id", field, problems)
+    output = convert_content_to_responses(message.get("content"), f"{field}.content", problems)
+    call_id = require_text(message, "tool_call_id", field, problems)
     return {"type": "function_call_output", "call_id": call_id, "output": output, **present(message, "name")}
 
 
@@ -74,7 +79,7 @@ def _assistant_items(
 ) -> list[dict[str, Any]]:
     problems.add_unknown(message, _ASSISTANT_FIELDS, f"{field}.")
     content = message.get("content")
-    reasoning = reasoning_text_of(message, field, problems)
+    reasoning = read_reasoning_text(message, field, problems)
     thoughts: tuple[str, ...] = (reasoning,) if reasoning else ()
     if not thoughts and isinstance(content, str) and dialect.reasoning_history is ReasoningHistory.INLINE:
         thoughts, content, _ = split_thinking(content, dialect)
@@ -101,7 +106,7 @@ def _said(
     if content is None or isinstance(content, str):
         parts: list[dict[str, Any]] = [{"type": "input_text", "text": content}] if content else []
     else:
-        parts = responses_parts_of(content, f"{field}.content", problems)
+        parts = convert_parts_to_responses(content, f"{field}.content", problems)
     for part in parts:
         if part.get("type") == "input_text":
             part["type"] = "output_text"
@@ -125,9 +130,9 @@ def _call_items(calls: object, field: str, problems: ConversionProblems) -> list
         items.append(
             {
                 "type": "function_call",
-                "call_id": required_text(call, "id", where, problems),
-                "name": required_text(function, "name", f"{where}.function", problems),
-                "arguments": required_text(function, "arguments", f"{where}.function", problems),
+                "call_id": require_text(call, "id", where, problems),
+                "name": require_text(function, "name", f"{where}.function", problems),
+                "arguments": require_text(function, "arguments", f"{where}.function", problems),
             }
         )
     return items

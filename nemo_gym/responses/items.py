@@ -1,6 +1,6 @@
 """The items of the Responses API: messages, calls, their outputs, reasoning.
 
-Requests and answers share one union, because the output of one turn is the input of the next. `model_of_item` selects
+Requests and answers share one union, because the output of one turn is the input of the next. `find_item_model` selects
 the model of an item by its `type` and, if that is ambiguous, by its fields. Only that model is validated, so errors
 refer to it, and validating twenty items takes microseconds.
 
@@ -108,14 +108,14 @@ class OutputRefusal(TaggedWireModel):
 _OUTPUT_PARTS: Mapping[str, type[BaseModel]] = {"output_text": OutputText, "refusal": OutputRefusal}
 
 
-def _model_of_output_part(part: object) -> type[BaseModel] | None:
+def _select_part_model(part: object) -> type[BaseModel] | None:
     kind = read_field(part, "type")
     if kind is None:
         return OutputText if read_field(part, "refusal") is None else OutputRefusal
     return _OUTPUT_PARTS.get(kind)
 
 
-OutputPart: TypeAlias = Annotated[OutputText | OutputRefusal, Selected(_model_of_output_part)]
+OutputPart: TypeAlias = Annotated[OutputText | OutputRefusal, Selected(_select_part_model)]
 
 
 # --- Messages -------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ RESPONSES_TO_TRAIN: Mapping[type[BaseModel], type[BaseModel]] = {
 }
 
 
-def training_variant_of(item_class: type[BaseModel]) -> type[BaseModel]:
+def find_training_variant(item_class: type[BaseModel]) -> type[BaseModel]:
     """Return the variant of `item_class` with token fields.
 
     Raises NotImplementedError for items that a policy never samples.
@@ -254,7 +254,7 @@ _MODELS = frozenset(
 )
 
 
-def _model_of_message(item: object) -> type[BaseModel]:
+def _select_message_model(item: object) -> type[BaseModel]:
     content = read_field(item, "content")
     role = read_field(item, "role")
     if role == "assistant" or role is None:
@@ -268,13 +268,13 @@ def _model_of_message(item: object) -> type[BaseModel]:
 
 def _model_without_type(item: object) -> type[BaseModel] | None:
     if read_field(item, "role") is not None:
-        return _model_of_message(item)
+        return _select_message_model(item)
     if read_field(item, "call_id") is not None:
         return FunctionToolCall if read_field(item, "name") is not None else FunctionCallOutput
     return None
 
 
-def model_of_item(item: object) -> type[BaseModel] | None:
+def find_item_model(item: object) -> type[BaseModel] | None:
     """Return the model of `item`, or None if it is not an item."""
     if isinstance(item, dict):
         item_type = item.get("type")
@@ -286,7 +286,7 @@ def model_of_item(item: object) -> type[BaseModel] | None:
         return None
     model: type[BaseModel] | None
     if item_type == "message":
-        model = _model_of_message(item)
+        model = _select_message_model(item)
     elif item_type == "function_call_output":
         return FunctionCallOutput
     elif item_type == "function_call":
@@ -309,7 +309,7 @@ ResponseInputItem: TypeAlias = Annotated[
     | ReasoningItem
     | hosted.OtherItem,
     Selected(
-        model_of_item, _MODELS, "An item is an object with a `type`, or a message with `role` and `content`"
+        find_item_model, _MODELS, "An item is an object with a `type`, or a message with `role` and `content`"
     ),
 ]
 """Any item. The models for training and those of hosted tools are subclasses of the ones named here."""

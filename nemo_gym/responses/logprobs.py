@@ -24,12 +24,12 @@ def is_entry(entry: Mapping[str, Any]) -> bool:
     )
 
 
-def text_logprobs_of(entries: Sequence[Mapping[str, Any]], text: str) -> list[dict[str, Any]] | None:
+def convert_logprobs_to_text(entries: Sequence[Mapping[str, Any]], text: str) -> list[dict[str, Any]] | None:
     """Return the entries of a chat choice's `logprobs.content` that spell `text`, as `output_text.logprobs`.
 
     None if no sequence of whole tokens spells `text`, for example if the engine wrote token ids instead of tokens.
     """
-    pieces = [_bytes_of(entry) for entry in entries]
+    pieces = [_read_bytes(entry) for entry in entries]
     wanted = text.encode("utf-8", "surrogatepass")
     start = b"".join(pieces).rfind(wanted)
     if start < 0 or not wanted:
@@ -46,7 +46,7 @@ def text_logprobs_of(entries: Sequence[Mapping[str, Any]], text: str) -> list[di
     ]
 
 
-def chat_logprobs_of(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def convert_logprobs_to_chat(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return `output_text.logprobs` as a chat choice's `logprobs.content`; only nullability differs."""
     return [{"bytes": None, "top_logprobs": [], **entry} for entry in entries]
 
@@ -79,11 +79,11 @@ def _flat_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     logprob = entry.get("logprob")
     return {
         "token": entry["token"],
-        "bytes": list(_bytes_of(entry)),
+        "bytes": list(_read_bytes(entry)),
         "logprob": MISSING_LOGPROB if logprob is None else logprob,
     }
 
 
-def _bytes_of(entry: Mapping[str, Any]) -> bytes:
+def _read_bytes(entry: Mapping[str, Any]) -> bytes:
     given = entry.get("bytes")
     return bytes(given) if given is not None else str(entry["token"]).encode("utf-8", "surrogatepass")

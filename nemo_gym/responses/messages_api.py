@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from nemo_gym.names import RESERVED_PREFIX, STOP_SEQUENCE_KEY
-from nemo_gym.responses._answer_fields import malformed
+from nemo_gym.responses._answer_fields import build_malformed_error
 from nemo_gym.responses._sse import sse_event
 from nemo_gym.responses.dialects import TRAINING_FIELDS
-from nemo_gym.responses.messages_request import BETWEEN_TEXTS, input_of
+from nemo_gym.responses.messages_request import BETWEEN_TEXTS, parse_tool_input
 
 _Json: TypeAlias = dict[str, Any]
 
 # --- Answer -----------------------------------------------------------------------------------------------------
 
 
-def message_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
+def convert_response_to_message(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Message equivalent to a finished `response`. Raises `EngineError` for an item without an equivalent.
 
     Fields that the gym adds to the last output item (token fields, `_ng_…`) become fields of the message.
@@ -28,13 +28,13 @@ def message_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
     blocks: list[_Json] = []
     training: _Json = {}
     for index, item in enumerate(response.get("output") or ()):
-        blocks += _blocks_of(item, index)
+        blocks += _convert_item(item, index)
         training |= {
             key: value
             for key, value in item.items()
             if key in TRAINING_FIELDS or key.startswith(RESERVED_PREFIX)
         }
-    stop_reason, stop_sequence = _stop_reason_of(response, blocks), response.get(STOP_SEQUENCE_KEY)
+    stop_reason, stop_sequence = _convert_stop_reason(response, blocks), response.get(STOP_SEQUENCE_KEY)
     if stop_reason != "end_turn":
         stop_sequence = None
     return {
@@ -45,28 +45,30 @@ def message_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
         "content": blocks,
         "stop_reason": stop_reason if stop_sequence is None else "stop_sequence",
         "stop_sequence": stop_sequence,
-        "usage": _usage_of(response.get("usage")),
+        "usage": _convert_usage(response.get("usage")),
         **training,
     }
 
 
-def _blocks_of(item: Mapping[str, Any], index: int) -> list[_Json]:
+def _convert_item(item: Mapping[str, Any], index: int) -> list[_Json]:
     kind = item.get("type")
     if kind == "message":
-        return [_block_of_part(part) for part in item.get("content") or ()]
+        return [_convert_part(part) for part in item.get("content") or ()]
     if kind == "reasoning":
-        return _thinking_of(item)
+        return _convert_reasoning(item)
     if kind == "function_call":
-        given = input_of(item["arguments"])
+        given = parse_tool_input(item["arguments"])
         return [{"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": given}]
-    raise malformed(f"output[{index}].type", f"is {kind!r:.80}, which the Messages API can't express")
+    raise build_malformed_error(
+        f"output[{index}].type", f"is {kind!r:.80}, which the Messages API can't express"
+    )
 
 
-def _block_of_part(part: Mapping[str, Any]) -> _Json:
+def _convert_part(part: Mapping[str, Any]) -> _Json:
     return {"type": "text", "text": part["refusal"] if part.get("type") == "refusal" else part["text"]}
 
 
-def _thinking_of(item: Mapping[str, Any]) -> list[_Json]:
+def _convert_reasoning(item: Mapping[str, Any]) -> list[_Json]:
     text = BETWEEN_TEXTS.join(part["text"] for part in item.get("content") or item.get("summary") or ())
     signature = item.get("encrypted_content") or ""
     if text:
@@ -74,7 +76,7 @@ def _thinking_of(item: Mapping[str, Any]) -> list[_Json]:
     return [{"type": "redacted_thinking", "data": signature}] if signature else []
 
 
-def _stop_reason_of(response: Mapping[str, Any], blocks: list[_Json]) -> str:
+def _convert_stop_reason(response: Mapping[str, Any], blocks: list[_Json]) -> str:
     if response.get("status") == "incomplete":
         reason = (response.get("incomplete_details") or {}).get("reason")
         return "refusal" if reason == "content_filter" else "max_tokens"
@@ -84,7 +86,7 @@ def _stop_reason_of(response: Mapping[str, Any], blocks: list[_Json]) -> str:
     return "refusal" if any(part.get("type") == "refusal" for part in parts) else "end_turn"
 
 
-def _usage_of(usage: Mapping[str, Any] | None) -> dict[str, int]:
+def _convert_usage(usage: Mapping[str, Any] | None) -> dict[str, int]:
     """Return Anthropic's counts, in which `input_tokens` excludes tokens of the cache."""
     usage = usage or {}
     details = usage.get("input_tokens_details") or {}
@@ -117,13 +119,13 @@ def message_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def sse_of_message(message: Mapping[str, Any]) -> Iterator[bytes]:
+def encode_message_events(message: Mapping[str, Any]) -> Iterator[bytes]:
     """Iterate over the events of a finished `message` as bytes."""
     return map(sse_event, message_events(message))
 
 
 def _block_events(block: _Json, index: int) -> Iterator[_Json]:
-    opened, deltas = _OPENED.get(block["type"], _unopened)(block)
+    opened, deltas = _OPENED.get(block["type"], _leave_unopened)(block)
     yield {"type": "content_block_start", "index": index, "content_block": block | opened}
     for delta in deltas:
         yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -147,7 +149,7 @@ def _open_tool_use(block: _Json) -> tuple[_Json, list[_Json]]:
     return {"input": {}}, [{"type": "input_json_delta", "partial_json": written}]
 
 
-def _unopened(block: _Json) -> tuple[_Json, list[_Json]]:
+def _leave_unopened(block: _Json) -> tuple[_Json, list[_Json]]:
     return {}, []
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from nemo_gym.json_objects import object_in
-from nemo_gym.responses._content_parts import present, required_text
+from nemo_gym.responses._content_parts import present, require_text
 from nemo_gym.responses.problems import UNKNOWN_FIELD, ConversionProblems
 
 _Json: TypeAlias = dict[str, Any]
@@ -49,10 +49,10 @@ _EFFORTS: tuple[tuple[int, str], ...] = ((4_096, "low"), (16_384, "medium"))
 # --- Request ----------------------------------------------------------------------------------------------------
 
 
-def responses_params_of_message(body: Mapping[str, Any]) -> dict[str, Any]:
+def convert_message_request(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Responses create-params body for a Messages body. Raises `InputError` that names every problem."""
     problems = ConversionProblems()
-    params: _Json = {"input": _input_of(body.get("messages"), problems), "store": False}
+    params: _Json = {"input": _convert_input(body.get("messages"), problems), "store": False}
     for name, value in body.items():
         if value is None or name in _HINTS or name == "messages":
             continue
@@ -74,7 +74,7 @@ def _put_system(system: object, params: _Json, problems: ConversionProblems) -> 
     texts = []
     for index, block in enumerate(blocks):
         if isinstance(block, Mapping) and block.get("type") == "text":
-            texts.append(required_text(block, "text", f"system[{index}]", problems))
+            texts.append(require_text(block, "text", f"system[{index}]", problems))
         else:
             problems.add(f"system[{index}]", "must be a block of text")
     params["instructions"] = BETWEEN_TEXTS.join(texts)
@@ -87,7 +87,7 @@ def _put_tools(tools: object, params: _Json, problems: ConversionProblems) -> No
             problems.add(f"{field}.type", "tools of the provider can't be put to another model")
             continue
         problems.add_unknown(tool, TOOL_FIELDS, f"{field}.")
-        function = {"name": required_text(tool, "name", field, problems), **present(tool, "description")}
+        function = {"name": require_text(tool, "name", field, problems), **present(tool, "description")}
         schema = {"parameters": tool.get("input_schema"), "strict": bool(tool.get("strict"))}
         params["tools"].append({"type": "function", **function, **schema})
 
@@ -98,7 +98,7 @@ def _put_tool_choice(choice: object, params: _Json, problems: ConversionProblems
         problems.add("tool_choice.type", f"{kind!r} is no choice among tools")
         return
     if kind == "tool":
-        name = required_text(choice, "name", "tool_choice", problems)
+        name = require_text(choice, "name", "tool_choice", problems)
         params["tool_choice"] = {"type": "function", "name": name}
     else:
         params["tool_choice"] = _CHOICES[kind]
@@ -119,7 +119,7 @@ def _put_thinking(thinking: object, params: _Json, problems: ConversionProblems)
 
 
 def _put_output_config(config: object, params: _Json, problems: ConversionProblems) -> None:
-    config = problems.object_of(config, "output_config")
+    config = problems.read_object(config, "output_config")
     problems.add_unknown(config, {"effort", "format"}, "output_config.")
     if config.get("effort") is not None:
         params["reasoning"] = {"effort": config["effort"]}
@@ -159,7 +159,7 @@ MESSAGES_FIELDS = _HINTS | _CARRIED.keys() | _SECTIONS.keys() | {"messages"}
 # --- Messages of a request --------------------------------------------------------------------------------------
 
 
-def _input_of(messages: object, problems: ConversionProblems) -> list[_Json]:
+def _convert_input(messages: object, problems: ConversionProblems) -> list[_Json]:
     items: list[_Json] = []
     field = role = None
     for field, message in problems.messages_in(messages):
@@ -167,13 +167,13 @@ def _input_of(messages: object, problems: ConversionProblems) -> list[_Json]:
         if role not in ("user", "assistant", "system"):
             problems.add(f"{field}.role", f"{role!r} is no role of a message")
             continue
-        items += _items_of(role, message.get("content"), f"{field}.content", problems)
+        items += _convert_message(role, message.get("content"), f"{field}.content", problems)
     if field is not None and role == "assistant":
         problems.add(field, "an answer that is begun can't be continued")
     return items
 
 
-def _items_of(role: str, content: object, field: str, problems: ConversionProblems) -> list[_Json]:
+def _convert_message(role: str, content: object, field: str, problems: ConversionProblems) -> list[_Json]:
     """Return the items of one message in order; adjacent text and image blocks form one item."""
     if isinstance(content, str):
         return [{"type": "message", "role": role, "content": content}]
@@ -184,7 +184,7 @@ def _items_of(role: str, content: object, field: str, problems: ConversionProble
     parts: list[_Json] | None = None
     for index, block in enumerate(content):
         where = f"{field}[{index}]"
-        item = _item_of(role, block, where, problems)
+        item = _convert_block(role, block, where, problems)
         if item is not None:
             items.append(item)
             parts = None
@@ -192,11 +192,11 @@ def _items_of(role: str, content: object, field: str, problems: ConversionProble
         if parts is None:
             parts = []
             items.append({"type": "message", "role": role, "content": parts})
-        parts.append(_part_of(role, block, where, problems))
+        parts.append(_convert_part(role, block, where, problems))
     return items
 
 
-def _item_of(role: str, block: object, field: str, problems: ConversionProblems) -> _Json | None:
+def _convert_block(role: str, block: object, field: str, problems: ConversionProblems) -> _Json | None:
     """Return the item for a block, or None for a block that is part of a message."""
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(block, Mapping):
@@ -206,12 +206,12 @@ def _item_of(role: str, block: object, field: str, problems: ConversionProblems)
     if role == "assistant" and kind == "tool_use":
         return {
             "type": "function_call",
-            "call_id": required_text(block, "id", field, problems),
-            "name": required_text(block, "name", field, problems),
-            "arguments": arguments_of(block.get("input")),
+            "call_id": require_text(block, "id", field, problems),
+            "name": require_text(block, "name", field, problems),
+            "arguments": dump_arguments(block.get("input")),
         }
     if role == "assistant" and kind == "thinking":
-        text = required_text(block, "thinking", field, problems)
+        text = require_text(block, "thinking", field, problems)
         item: _Json = {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}]}
         return item | ({"encrypted_content": block["signature"]} if block.get("signature") else {})
     if role == "assistant" and kind == "redacted_thinking":
@@ -226,7 +226,7 @@ def _tool_output(block: Mapping[str, Any], field: str, problems: ConversionProbl
         output = content or ""
     elif isinstance(content, list):
         output = [
-            _part_of("user", part, f"{field}.content[{at}]", problems) for at, part in enumerate(content)
+            _convert_part("user", part, f"{field}.content[{at}]", problems) for at, part in enumerate(content)
         ]
         if all(part.get("type") == "input_text" for part in output):
             output = "".join(part["text"] for part in output)
@@ -235,19 +235,19 @@ def _tool_output(block: Mapping[str, Any], field: str, problems: ConversionProbl
         output = ""
     if block.get("is_error"):
         output = f"Error: {output}" if isinstance(output, str) else [_text("Error: "), *output]
-    call_id = required_text(block, "tool_use_id", field, problems)
+    call_id = require_text(block, "tool_use_id", field, problems)
     return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
-def _part_of(role: str, block: object, field: str, problems: ConversionProblems) -> _Json:
+def _convert_part(role: str, block: object, field: str, problems: ConversionProblems) -> _Json:
     kind = block.get("type") if isinstance(block, Mapping) else None
     if isinstance(block, Mapping) and kind == "text":
-        text = required_text(block, "text", field, problems)
+        text = require_text(block, "text", field, problems)
         return {"type": "output_text", "text": text} if role == "assistant" else _text(text)
     if isinstance(block, Mapping) and kind in ("image", "document") and role == "user":
         source = block.get("source")
         if isinstance(source, Mapping):
-            convert = _image_of if kind == "image" else _document_of
+            convert = _convert_image if kind == "image" else _convert_document
             part = convert(block, source)
             if part is not None:
                 return part
@@ -263,7 +263,7 @@ def _text(text: str) -> _Json:
     return {"type": "input_text", "text": text}
 
 
-def _image_of(block: Mapping[str, Any], source: Mapping[str, Any]) -> _Json | None:
+def _convert_image(block: Mapping[str, Any], source: Mapping[str, Any]) -> _Json | None:
     if source.get("type") == "base64":
         return {"type": "input_image", "image_url": _data_url(source), "detail": "auto"}
     if source.get("type") == "url":
@@ -271,7 +271,7 @@ def _image_of(block: Mapping[str, Any], source: Mapping[str, Any]) -> _Json | No
     return None
 
 
-def _document_of(block: Mapping[str, Any], source: Mapping[str, Any]) -> _Json | None:
+def _convert_document(block: Mapping[str, Any], source: Mapping[str, Any]) -> _Json | None:
     if source.get("type") == "text":
         return _text(str(source.get("data")))
     if source.get("type") == "base64":
@@ -289,7 +289,7 @@ def _data_url(source: Mapping[str, Any]) -> str:
 # --- Arguments of tools ------------------------------------------------------------------------------------------
 
 
-def input_of(arguments: str) -> dict[str, Any]:
+def parse_tool_input(arguments: str) -> dict[str, Any]:
     """Return the tool input for the arguments that the model wrote."""
     parsed = object_in(arguments)
     return (
@@ -297,7 +297,7 @@ def input_of(arguments: str) -> dict[str, Any]:
     )  # the tool reports the error to the model
 
 
-def arguments_of(given: object) -> str:
+def dump_arguments(given: object) -> str:
     """Return the arguments text for a tool input, with spaces after separators as in models' training data."""
     if (
         isinstance(given, Mapping)

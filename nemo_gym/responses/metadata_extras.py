@@ -27,16 +27,16 @@ def put_metadata(
 
     An extra that contradicts a field of the request is a problem. `chat_template_kwargs` are merged key by key.
     """
-    metadata = problems.object_of(metadata or None, "metadata")
+    metadata = problems.read_object(metadata or None, "metadata")
     if not metadata:
         return
     if not dialect.merge_metadata_extras or not any(key in metadata for key in EXTRAS_KEYS):
         body["metadata"] = metadata
         return
-    extra_body, template_kwargs = (_parsed_extra(metadata, key, problems) for key in EXTRAS_KEYS)
+    extra_body, template_kwargs = (_parse_extra(metadata, key, problems) for key in EXTRAS_KEYS)
     template_kwargs = {
-        **problems.object_of(body.get(_TEMPLATE), _TEMPLATE),
-        **problems.object_of(extra_body.get(_TEMPLATE), f"metadata.extra_body.{_TEMPLATE}"),
+        **problems.read_object(body.get(_TEMPLATE), _TEMPLATE),
+        **problems.read_object(extra_body.get(_TEMPLATE), f"metadata.extra_body.{_TEMPLATE}"),
         **template_kwargs,
     }
     _merge_extra_body(extra_body, body, dialect, problems)
@@ -63,7 +63,7 @@ def _merge_extra_body(
             problems.add(path, f"{value!r} contradicts {body[name]!r}, which the request says elsewhere")
 
 
-def _parsed_extra(metadata: Mapping[str, Any], key: str, problems: ConversionProblems) -> dict[str, Any]:
+def _parse_extra(metadata: Mapping[str, Any], key: str, problems: ConversionProblems) -> dict[str, Any]:
     text = metadata.get(key)
     if not text:
         return {}

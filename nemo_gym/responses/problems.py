@@ -66,7 +66,7 @@ class ConversionProblems:
             if given[key] is not None:
                 self.add(f"{prefix}{key}", UNKNOWN_FIELD)
 
-    def object_of(self, value: object, field: str) -> dict[str, Any]:
+    def read_object(self, value: object, field: str) -> dict[str, Any]:
         """Return `value`, or an empty object: for null, and with a problem for anything else."""
         if isinstance(value, dict):
             return value

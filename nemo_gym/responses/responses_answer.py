@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from nemo_gym.failures import error_of
+from nemo_gym.failures import build_error
 from nemo_gym.names import STOP_SEQUENCE_KEY
 from nemo_gym.responses._answer_fields import (
-    malformed,
+    build_malformed_error,
     read_object,
     read_objects,
     read_required_text,
@@ -23,12 +23,12 @@ from nemo_gym.responses._answer_fields import (
 )
 from nemo_gym.responses._chat_request import wants_logprobs
 from nemo_gym.responses._request_fields import RESPONSES_LIMITS
-from nemo_gym.responses._usage import completion_tokens_of, responses_usage_of
+from nemo_gym.responses._usage import convert_usage_to_responses, read_completion_tokens
 from nemo_gym.responses.arguments import NO_ARGUMENTS, is_json_object
 from nemo_gym.responses.dialects import VLLM, Dialect
-from nemo_gym.responses.engine_errors import failure_of_body, is_error_body
-from nemo_gym.responses.finish import Finish, finish_of
-from nemo_gym.responses.logprobs import has_missing_logprobs, is_entry, text_logprobs_of
+from nemo_gym.responses.engine_errors import is_error_body, read_body_failure
+from nemo_gym.responses.finish import Finish, read_finish
+from nemo_gym.responses.logprobs import convert_logprobs_to_text, has_missing_logprobs, is_entry
 from nemo_gym.responses.reasoning import split_thinking
 
 IdFactory: TypeAlias = Callable[[str], str]
@@ -76,7 +76,7 @@ class OutputItems(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def response_of_chat(
+def convert_chat_to_response(
     chat: Mapping[str, Any],
     params: Mapping[str, Any],
     *,
@@ -92,25 +92,25 @@ def response_of_chat(
     """
     choice, message = _only_choice(chat)
     usage = chat.get("usage")
-    finish = finish_of(
+    finish = read_finish(
         choice,
-        completion_tokens=completion_tokens_of(usage),
-        max_tokens=_limit_of(params) if max_tokens is None else max_tokens,
+        completion_tokens=read_completion_tokens(usage),
+        max_tokens=_read_limit(params) if max_tokens is None else max_tokens,
         offers_tools=bool(params.get("tools")),
     )
-    output = output_items_of(message, ids=ids, dialect=dialect)
+    output = build_output_items(message, ids=ids, dialect=dialect)
     warnings = finish.warnings + output.warnings
     if finish.incomplete_details is not None:
         output.items[-1]["status"] = "incomplete"
     if wants_logprobs(params):
         warnings += _put_logprobs(choice, output.items)
-    response = envelope_of(params, ids=ids, now=now) | {
+    response = build_envelope(params, ids=ids, now=now) | {
         "model": chat.get("model") or params.get("model") or "",
         "status": finish.status,
         "incomplete_details": finish.incomplete_details,
         "output": output.items,
         "service_tier": chat.get("service_tier") or params.get("service_tier"),
-        "usage": responses_usage_of(usage),
+        "usage": convert_usage_to_responses(usage),
     }
     if isinstance(finish.stop_reason, str):
         response[STOP_SEQUENCE_KEY] = finish.stop_reason
@@ -118,7 +118,7 @@ def response_of_chat(
     return ConvertedAnswer(response, replace(finish, warnings=warnings) if warnings else finish)
 
 
-def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dict[str, Any]:
+def build_envelope(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dict[str, Any]:
     """Return a Responses object without an outcome: its id, and the repeated fields of the request."""
     tools = params.get("tools") or []
     parallel, tool_choice = params.get("parallel_tool_calls"), params.get("tool_choice")
@@ -149,7 +149,7 @@ def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dic
 # --- Output -----------------------------------------------------------------------------------------------------
 
 
-def output_items_of(message: Mapping[str, Any], *, ids: IdFactory, dialect: Dialect = VLLM) -> OutputItems:
+def build_output_items(message: Mapping[str, Any], *, ids: IdFactory, dialect: Dialect = VLLM) -> OutputItems:
     """Return the output items of an assistant message."""
     items: list[_Json] = []
     warnings: list[str] = []
@@ -195,14 +195,14 @@ def _output_parts(content: object, message: Mapping[str, Any]) -> list[_Json]:
             elif part.get("type") == "refusal":
                 parts.append({"type": "refusal", "refusal": read_required_text(part, "refusal", path)})
             else:
-                raise malformed(
+                raise build_malformed_error(
                     f"{path}type", f"is {part.get('type')!r:.80}, which is not a part of an answer"
                 )
     refusal = read_text(message, "refusal", _MESSAGE)
     if refusal:
         parts.append({"type": "refusal", "refusal": refusal})
     if message.get("audio"):
-        raise malformed(f"{_MESSAGE}audio", "is audio, which a Responses object cannot hold")
+        raise build_malformed_error(f"{_MESSAGE}audio", "is audio, which a Responses object cannot hold")
     annotations = read_objects(message, "annotations", _MESSAGE)
     if annotations and parts and parts[0]["type"] == "output_text":
         parts[0]["annotations"] = [_flat_annotation(annotation) for annotation in annotations]
@@ -260,17 +260,17 @@ def _arguments_text(arguments: object) -> str:
 
 def _only_choice(chat: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     if is_error_body(chat):
-        raise error_of(failure_of_body(chat))
+        raise build_error(read_body_failure(chat))
     choices = read_objects(chat, "choices", "")
     if len(choices) != 1:
-        raise malformed("choices", f"holds {len(choices)} answers, but one was requested")
+        raise build_malformed_error("choices", f"holds {len(choices)} answers, but one was requested")
     message = read_object(choices[0], "message", "choices[0].")
     if not message:
-        raise malformed("choices[0].message", "is missing")
+        raise build_malformed_error("choices[0].message", "is missing")
     return choices[0], message
 
 
-def _limit_of(params: Mapping[str, Any]) -> int | None:
+def _read_limit(params: Mapping[str, Any]) -> int | None:
     return next((params[name] for name in RESPONSES_LIMITS if params.get(name) is not None), None)
 
 
@@ -281,12 +281,14 @@ def _put_logprobs(choice: Mapping[str, Any], items: list[_Json]) -> tuple[str, .
     if not entries:
         return ("missing_logprobs",)
     if not all(is_entry(entry) for entry in entries):
-        raise malformed(f"{path}logprobs.content", "holds an entry that is not a token with its logprob")
+        raise build_malformed_error(
+            f"{path}logprobs.content", "holds an entry that is not a token with its logprob"
+        )
     warnings = ["missing_logprobs"] if has_missing_logprobs(entries) else []
     for item in items:
         for part in item["content"] if item["type"] == "message" else ():
             if part["type"] == "output_text" and part["text"]:
-                part["logprobs"] = text_logprobs_of(entries, part["text"])
+                part["logprobs"] = convert_logprobs_to_text(entries, part["text"])
                 if part["logprobs"] is None:
                     warnings.append("unaligned_logprobs")
     return tuple(warnings)

@@ -54,7 +54,7 @@ ToolParam: TypeAlias = Annotated[
 # --- Request --------------------------------------------------------------------------------------------------
 
 
-def _form_of_input(value: object) -> str:
+def _name_input_form(value: object) -> str:
     return "text" if isinstance(value, str) else "items"
 
 
@@ -62,7 +62,7 @@ class ResponseCreateParams(WireModel, extra="forbid"):
     """The body of `POST /v1/responses` for an answer in one piece. Unknown fields are refused by name."""
 
     input: Annotated[
-        Annotated[str, Tag("text")] | Annotated[ResponseInput, Tag("items")], Discriminator(_form_of_input)
+        Annotated[str, Tag("text")] | Annotated[ResponseInput, Tag("items")], Discriminator(_name_input_form)
     ]
     access_programs: JsonObject | None = None
     background: bool | None = None

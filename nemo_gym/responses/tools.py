@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from nemo_gym.responses._content_parts import present, required_text
+from nemo_gym.responses._content_parts import present, require_text
 from nemo_gym.responses.problems import ConversionProblems
 
 _FUNCTION_FIELDS = ("name", "description", "parameters", "strict")
@@ -20,7 +20,7 @@ _TOOL_FIELDS_OFF = frozenset({"defer_loading", "async"})
 _MODES = ("auto", "none", "required")
 
 
-def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
+def convert_tools_to_chat(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
     """Return Responses tools as chat tools.
 
     `strict: false` is chat's default and is left out: a chat template would write it into the prompt.
@@ -36,7 +36,7 @@ def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str,
                 key: value for key, value in tool.items() if not (key in _TOOL_FIELDS_OFF and value is False)
             }
             problems.add_unknown(given, _FLAT_FIELDS, f"{field}.")
-        required_text(tool, "name", field, problems)
+        require_text(tool, "name", field, problems)
         function = present(tool, *_FUNCTION_FIELDS)
         if function.get("strict") is False:
             del function["strict"]
@@ -44,7 +44,7 @@ def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str,
     return converted
 
 
-def responses_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
+def convert_tools_to_responses(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
     """Return chat tools as Responses tools.
 
     `strict` is always set, because its default differs: false in chat, true in the Responses API.
@@ -58,22 +58,22 @@ def responses_tools_of(tools: object, problems: ConversionProblems) -> list[dict
             continue
         problems.add_unknown(tool, {"type", "function"}, f"{field}.")
         problems.add_unknown(function, _FLAT_FIELDS, f"{field}.function.")
-        required_text(function, "name", f"{field}.function", problems)
+        require_text(function, "name", f"{field}.function", problems)
         flat = present(function, *_FUNCTION_FIELDS)
         converted.append({"type": "function", **flat, "strict": bool(function.get("strict"))})
     return converted
 
 
-def chat_tool_choice_of(choice: object, problems: ConversionProblems) -> Any:
+def convert_tool_choice_to_chat(choice: object, problems: ConversionProblems) -> Any:
     """Return a Responses `tool_choice` as a chat one."""
     if isinstance(choice, str) and choice in _MODES:
         return choice
     kind = choice.get("type") if isinstance(choice, dict) else None
     if isinstance(choice, dict) and kind == "function":
-        return _nested(choice, "tool_choice", problems)
+        return _nest_name(choice, "tool_choice", problems)
     if isinstance(choice, dict) and kind == "allowed_tools":
         tools = [
-            _nested(tool, where, problems)
+            _nest_name(tool, where, problems)
             for where, tool in _functions_among(choice.get("tools"), "tool_choice.tools", problems)
         ]
         return {
@@ -84,7 +84,7 @@ def chat_tool_choice_of(choice: object, problems: ConversionProblems) -> Any:
     return None
 
 
-def responses_tool_choice_of(choice: object, problems: ConversionProblems) -> Any:
+def convert_tool_choice_to_responses(choice: object, problems: ConversionProblems) -> Any:
     """Return a chat `tool_choice` as a Responses one."""
     if isinstance(choice, str) and choice in _MODES:
         return choice
@@ -129,9 +129,9 @@ def check_choice_without_tools(choice: object, problems: ConversionProblems) -> 
         problems.add("tool_choice", f"{choice!r} needs `tools`")
 
 
-def _nested(tool: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
+def _nest_name(tool: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     problems.add_unknown(tool, {"type", "name"}, f"{field}.")
-    return {"type": "function", "function": {"name": required_text(tool, "name", field, problems)}}
+    return {"type": "function", "function": {"name": require_text(tool, "name", field, problems)}}
 
 
 def _flat(tool: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _flat(tool: Mapping[str, Any], field: str, problems: ConversionProblems) -> 
     if not isinstance(function, dict):
         problems.add(f"{field}.function", "must be an object with `name`")
         return {}
-    return {"type": "function", "name": required_text(function, "name", f"{field}.function", problems)}
+    return {"type": "function", "name": require_text(function, "name", f"{field}.function", problems)}
 
 
 def _functions_among(

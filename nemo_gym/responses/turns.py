@@ -34,7 +34,7 @@ class Turn(NamedTuple):
     """The text of an answer; None for other turns."""
 
 
-def items_of(api: str, body: Mapping[str, Any]) -> list[Any]:
+def read_request_items(api: str, body: Mapping[str, Any]) -> list[Any]:
     """Return the items or messages of a request; a text is one message."""
     items = body.get(ITEMS_OF_API[api])
     if isinstance(items, str):
@@ -42,22 +42,22 @@ def items_of(api: str, body: Mapping[str, Any]) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def turns_of_item(item: Any) -> tuple[Turn, ...]:
+def read_item_turns(item: Any) -> tuple[Turn, ...]:
     """Return the turns in an item or message of any API."""
     return tuple(_turns(item)) if isinstance(item, Mapping) else ()
 
 
-def turns_of_answer(answer: Mapping[str, Any]) -> tuple[Turn, ...]:
+def read_answer_turns(answer: Mapping[str, Any]) -> tuple[Turn, ...]:
     """Return the turns of an answer of any API."""
     choices = answer.get("choices")
     if isinstance(choices, list):
-        return turns_of_item({"role": "assistant", **choices[0]["message"]}) if choices else ()
+        return read_item_turns({"role": "assistant", **choices[0]["message"]}) if choices else ()
     if isinstance(answer.get("output"), list):
-        return tuple(turn for item in answer["output"] for turn in turns_of_item(item))
-    return turns_of_item({"role": "assistant", "content": answer.get("content")})
+        return tuple(turn for item in answer["output"] for turn in read_item_turns(item))
+    return read_item_turns({"role": "assistant", "content": answer.get("content")})
 
 
-def text_of_items(items: list[Any]) -> str:
+def join_item_texts(items: list[Any]) -> str:
     """Return all texts in items or messages, outputs of tools included."""
     return "\n".join(text for item in items if isinstance(item, Mapping) for text in _texts(item))
 
@@ -69,12 +69,12 @@ def _turns(item: Mapping[str, Any]) -> Iterator[Turn]:
     elif kind in ("function_call_output", "custom_tool_call_output"):
         yield _turn("output", _text(item.get("output")))
     elif "role" in item:
-        yield from _turns_of_message(str(item["role"]), item)
+        yield from _read_message_turns(str(item["role"]), item)
     elif kind not in _REASONING:
-        yield _turn("item", _dumped(item))
+        yield _turn("item", _dump_sorted(item))
 
 
-def _turns_of_message(role: str, message: Mapping[str, Any]) -> Iterator[Turn]:
+def _read_message_turns(role: str, message: Mapping[str, Any]) -> Iterator[Turn]:
     content = message.get("content")
     if role in _SYSTEM:
         return
@@ -90,7 +90,7 @@ def _turns_of_message(role: str, message: Mapping[str, Any]) -> Iterator[Turn]:
         if kind == "tool_use":
             yield from _said(role, text)
             text = ""
-            yield _call(block.get("name"), _dumped(block.get("input")))
+            yield _call(block.get("name"), _dump_sorted(block.get("input")))
         elif kind == "tool_result":
             yield from _said(role, text)
             text = ""
@@ -112,7 +112,7 @@ def _said(role: str, text: str) -> Iterator[Turn]:
 
 
 def _call(name: object, arguments: object) -> Turn:
-    written = arguments if isinstance(arguments, str) else _dumped(arguments)
+    written = arguments if isinstance(arguments, str) else _dump_sorted(arguments)
     return Turn(True, _digest("call", f"{name} {canonical_arguments(written)}"))
 
 
@@ -134,11 +134,11 @@ def _text(content: Any) -> str:
         return "".join(map(_text, content))
     if isinstance(content, Mapping):
         is_text = content.get("type") in _TEXT and isinstance(content.get("text"), str)
-        return str(content["text"]) if is_text else _dumped(content)
+        return str(content["text"]) if is_text else _dump_sorted(content)
     return "" if content is None else str(content)
 
 
-def _dumped(value: Any) -> str:
+def _dump_sorted(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 

@@ -63,13 +63,13 @@ class Selected:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         select = self._select
 
-        def tag_of(value: Any) -> str | None:
+        def find_tag(value: Any) -> str | None:
             model = select(value)
             return model.__name__ if model else None
 
         return tagged_union_schema(
             {model.__name__: handler.generate_schema(model) for model in self._models or get_args(source)},
-            tag_of,
+            find_tag,
             custom_error_type="not_in_union" if self._no_model else None,
             custom_error_message=self._no_model,
         )
@@ -81,7 +81,7 @@ class AnswerModel(WireModel):
     @model_validator(mode="before")
     @classmethod
     def _read_models_of_other_packages(cls, value: Any) -> Any:
-        return as_own(value)
+        return convert_foreign(value)
 
 
 def read_field(value: object, name: str) -> Any:
@@ -89,7 +89,7 @@ def read_field(value: object, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
-def text_of_content(content: object) -> str:
+def read_content_text(content: object) -> str:
     """Return the text of an item's content: a string, or the texts of its parts, which are JSON objects or models."""
     if isinstance(content, str):
         return content
@@ -97,27 +97,27 @@ def text_of_content(content: object) -> str:
     return "".join(str(read_field(part, "text") or "") for part in parts)
 
 
-def as_plain(value: object) -> object:
+def convert_to_plain(value: object) -> object:
     """Return `value` with models converted to JSON objects, one list deep."""
     if type(value) is dict:
         return value
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True, exclude_unset=True)
     if isinstance(value, list):
-        return [as_plain(part) for part in value]
+        return [convert_to_plain(part) for part in value]
     return value
 
 
-def as_own(value: object) -> object:
+def convert_foreign(value: object) -> object:
     """Return `value` with models of other packages converted to JSON objects, one list deep."""
     if isinstance(value, list):
-        return [part if type(part) is dict else as_own(part) for part in value]
-    return value if isinstance(value, WireModel) else as_plain(value)
+        return [part if type(part) is dict else convert_foreign(part) for part in value]
+    return value if isinstance(value, WireModel) else convert_to_plain(value)
 
 
-def as_plain_text_config(value: object) -> object:
+def convert_text_config(value: object) -> object:
     """Return `text` of a request or an answer, with the format's schema under its JSON name."""
-    plain = as_plain(value)
+    plain = convert_to_plain(value)
     text_format = plain.get("format") if isinstance(plain, dict) else None
     if not isinstance(plain, dict) or not isinstance(text_format, dict) or "schema_" not in text_format:
         return plain
@@ -134,14 +134,14 @@ def _use_default_for_null(value: object) -> object:
 NullMeansDefault = BeforeValidator(_use_default_for_null)
 """Marks a field for which null means absent."""
 
-Plain = BeforeValidator(as_plain)
+Plain = BeforeValidator(convert_to_plain)
 """Marks a field that is stored as plain JSON, even if it was passed as models."""
 
-Own = BeforeValidator(as_own)
+Own = BeforeValidator(convert_foreign)
 """Marks a field of wire models that may be passed as models of another package."""
 
 JsonObject: TypeAlias = Annotated[dict[str, Any], Plain]
 JsonObjects: TypeAlias = Annotated[list[dict[str, Any]], Plain]
 
-TextConfig: TypeAlias = Annotated[dict[str, Any], BeforeValidator(as_plain_text_config)]
+TextConfig: TypeAlias = Annotated[dict[str, Any], BeforeValidator(convert_text_config)]
 """The `text` field of a request or an answer: plain JSON with JSON names."""

@@ -21,10 +21,10 @@ from nemo_gym.tokens.records import (
     CallRecord,
     TokenForm,
     contract_tokens,
-    fault_of_tokens,
+    find_tokens_fault,
     read_record,
 )
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import build_segments
 
 _WRITTEN_ANEW = CARRIED_FIELDS - {"routed_experts"}
 
@@ -37,8 +37,8 @@ class _Call(NamedTuple):
     record: CallRecord
 
 
-def calls_of(row: AnyRow) -> list[CallRecord]:
-    """Return the records of the model calls in a row, for `segments_of`; empty for a row without tokens.
+def read_calls(row: AnyRow) -> list[CallRecord]:
+    """Return the records of the model calls in a row, for `build_segments`; empty for a row without tokens.
 
     Rows of other gyms, which have only the contract's fields, are linked by their ids.
     """
@@ -76,15 +76,15 @@ def _foreign_record(item: Item, ledger: Ledger) -> CallRecord | None:
     tokens = contract_tokens(item)
     if tokens is None:
         return None
-    masked = fault_of_tokens(tokens)
+    masked = find_tokens_fault(tokens)
     if masked is not None:
         return CallRecord(call=ledger.add_masked(), masked=masked)
     encoded = encode_ids(tokens.prompt), encode_ids(tokens.generated)
     capture = Capture(*tokens, None, *encoded)
-    return CallRecord.linked(capture, ledger.add(capture))
+    return CallRecord.from_capture(capture, ledger.add(capture))
 
 
-def with_contract_fields(row: AnyRow, *, learns_grammar: bool = True) -> ScoredRow:
+def fill_contract_fields(row: AnyRow, *, learns_grammar: bool = True) -> ScoredRow:
     """Return `row` with its first segment in the contract's fields and all other calls packed.
 
     The contract's fields then hold one sequence: each prompt begins with all earlier prompts and answers. Unless
@@ -93,7 +93,7 @@ def with_contract_fields(row: AnyRow, *, learns_grammar: bool = True) -> ScoredR
     return _rewritten(row, TokenForm.CONTRACT, learns_grammar=learns_grammar)
 
 
-def with_sequence_settled(row: ScoredRow) -> ScoredRow:
+def settle_sequence(row: ScoredRow) -> ScoredRow:
     """Return `row` with only one sequence in the contract's fields; the same object if that is already so.
 
     A model server cannot see which of its calls an agent keeps. It writes the contract's fields for the first of
@@ -103,16 +103,16 @@ def with_sequence_settled(row: ScoredRow) -> ScoredRow:
     begins = sum(record.get("sequence") is not None and record.get("base") is None for record in records)
     is_contract = any("ids" not in record for record in records if record.get("sequence"))
     is_left_out = any(record.get(OUT_OF_SEQUENCE) for record in records)
-    return with_contract_fields(row) if is_left_out or (is_contract and begins > 1) else row
+    return fill_contract_fields(row) if is_left_out or (is_contract and begins > 1) else row
 
 
-def as_trainers_read(row: ScoredRow) -> ScoredRow:
+def convert_for_trainers(row: ScoredRow) -> ScoredRow:
     """Return a row of any form with its first segment in the contract's fields; the same object if that is so."""
     is_packed = any("ids" in record for record in _records_in(row))
-    return with_contract_fields(row) if is_packed else with_sequence_settled(row)
+    return fill_contract_fields(row) if is_packed else settle_sequence(row)
 
 
-def with_packed_tokens(row: AnyRow) -> ScoredRow:
+def pack_tokens(row: AnyRow) -> ScoredRow:
     """Return `row` with the ids of every call packed; its size is linear in its turns."""
     return _rewritten(row, TokenForm.PACKED)
 
@@ -126,7 +126,7 @@ def _rewritten(row: AnyRow, form: TokenForm, *, learns_grammar: bool = True) -> 
     calls = list(_read_calls(output))
     if not calls:
         return ScoredRow(dict(row))
-    segments = segments_of([call.record for call in calls]) if form is TokenForm.CONTRACT else []
+    segments = build_segments([call.record for call in calls]) if form is TokenForm.CONTRACT else []
     in_contract = {
         number
         for number in (segments[0].calls if segments else ())

@@ -45,7 +45,7 @@ from nemo_gym.rows.keys import (
     VERSION_KEY,
 )
 from nemo_gym.rows.tool_errors import FailedCall
-from nemo_gym.rows.verdict import EndReason, read_outcome_of_policy
+from nemo_gym.rows.verdict import EndReason, read_policy_outcome
 from nemo_gym.rows.version import ROW_VERSION
 
 AGENT_TYPE = "responses_api_agents"
@@ -122,22 +122,22 @@ def name_agent(agent: str) -> dict[str, Any]:
     return {AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent}}
 
 
-def with_agent(row: AnyRow, agent: str) -> TaskRow:
+def assign_agent(row: AnyRow, agent: str) -> TaskRow:
     """Return a task row for an agent."""
     return TaskRow({**row, **name_agent(agent)})
 
 
-def with_skills(row: AnyRow, skills: Mapping[str, Any]) -> TaskRow:
+def assign_skills(row: AnyRow, skills: Mapping[str, Any]) -> TaskRow:
     """Return a task row that names the skills of its run."""
     return TaskRow({**row, SKILLS_REF_KEY: skills})
 
 
-def with_params(row: AnyRow, params: Mapping[str, Any]) -> TaskRow:
+def replace_params(row: AnyRow, params: Mapping[str, Any]) -> TaskRow:
     """Return a task row with another request."""
     return TaskRow({**row, PARAMS_KEY: params})
 
 
-def with_response(row: AnyRow, response: Any) -> dict[str, Any]:
+def attach_response(row: AnyRow, response: Any) -> dict[str, Any]:
     """Return the body of a verify request: a task row and the policy's response."""
     return {**row, RESPONSE_KEY: response}
 
@@ -216,7 +216,7 @@ def compose_reverified_row(
             PARAMS_KEY: stored[PARAMS_KEY],
             RESPONSE_KEY: stored[RESPONSE_KEY],
             **marks,
-            OUTCOME_KEY: read_outcome_of_policy(stored).value,
+            OUTCOME_KEY: read_policy_outcome(stored).value,
             REVERIFIED_KEY: {"reward_before": reward_before},
             VERSION_KEY: ROW_VERSION,
         }

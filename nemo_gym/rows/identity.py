@@ -107,7 +107,7 @@ def find_indices(text: bytes) -> dict[str, int]:
     return {key.decode(): int(number) for key, number in _INDICES.findall(text)}
 
 
-def with_identity(line: bytes, before: RolloutId, after: RolloutId) -> bytes | None:
+def replace_identity(line: bytes, before: RolloutId, after: RolloutId) -> bytes | None:
     """Return the JSON of a row with the identity `after`; None if it does not start with `before`."""
     match = _HEAD.match(line)
     if match is None or RolloutId(int(match[1]), int(match[2])) != before:

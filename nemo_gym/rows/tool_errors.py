@@ -140,7 +140,7 @@ def may_have_tool_errors(line: bytes) -> bool:
 def read_tool_errors(row: AnyRow) -> list[CountedError]:
     """Return the failed tool calls of a row by tool and cause; empty for a row without any."""
     entries = row.get(TOOL_ERRORS_KEY)
-    return list(_counted(entries)) if isinstance(entries, list) else []
+    return list(_read_counted(entries)) if isinstance(entries, list) else []
 
 
 def count_failed_calls(row: AnyRow) -> dict[str, float]:
@@ -175,7 +175,7 @@ def count_answered_calls(row: AnyRow) -> Counter[str]:
     return answered
 
 
-def _counted(entries: Iterable[object]) -> Iterator[CountedError]:
+def _read_counted(entries: Iterable[object]) -> Iterator[CountedError]:
     for entry in entries:
         failed = FailedCall.from_json(entry)
         count = entry.get("count") if isinstance(entry, Mapping) else None

@@ -64,7 +64,7 @@ class EndReason(StrEnum):
         return Outcome.COMPLETED if self in _COMPLETED else Outcome.TRUNCATED
 
     @classmethod
-    def of_response(cls, response: Mapping[str, Any]) -> EndReason:
+    def from_response(cls, response: Mapping[str, Any]) -> EndReason:
         """Return the reason in a finished Responses object."""
         details = response.get("incomplete_details")
         if not details:
@@ -106,12 +106,12 @@ def read_outcome(row: AnyRow) -> Outcome:
     """Return the outcome of the attempt."""
     stated = row.get(OUTCOME_KEY)
     if is_scored(row):
-        return read_outcome_of_policy(row) if stated is None else Outcome(stated)
+        return read_policy_outcome(row) if stated is None else Outcome(stated)
     is_cancelled = stated == Outcome.CANCELLED and row.get(FAILURE_CLASS_KEY) is None
     return Outcome.CANCELLED if is_cancelled else Outcome.FAILED
 
 
-def read_outcome_of_policy(row: AnyRow) -> Outcome:
+def read_policy_outcome(row: AnyRow) -> Outcome:
     """Return whether the policy completed its attempt or was truncated, independent of any verdict."""
     reason = row.get(END_REASON_KEY)
     if isinstance(reason, str) and reason in _REASONS:
@@ -164,7 +164,7 @@ def describe_failure(row: AnyRow, *, agent: str | None = None) -> Failure:
         return stored
     failure_class = read_failure_class(row)
     if failure_class is None and not row.get(NO_PERSIST_KEY):
-        return _missing_score(row, agent)
+        return _build_missing_score(row, agent)
     failure_class = failure_class or NOT_PERSISTED
     message, remedy, peer = (member(row, FAILURE_KEY, name) for name in ("message", "remedy", "peer"))
     detail = next((str(row[key]) for key in _ERROR_TEXT_KEYS if row.get(key)), "no details given")
@@ -207,7 +207,7 @@ def _is_scored_outcome(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and value in SCORED_OUTCOMES
 
 
-def _missing_score(row: AnyRow, agent: str | None) -> Failure:
+def _build_missing_score(row: AnyRow, agent: str | None) -> Failure:
     """Return the failure of a row that claims no failure and has no score."""
     answered = f"the answer of agent `{agent}`" if agent else "the row"
     if is_failed(row):

@@ -18,7 +18,7 @@ IMAGE_OPTION = "sandbox_image"
 """The option of a server whose sandboxes have one image, which must be on this machine."""
 
 
-def missing_providers(servers: Iterable[ServerInstance], config: Mapping[str, Any]) -> list[Problem]:
+def find_missing_providers(servers: Iterable[ServerInstance], config: Mapping[str, Any]) -> list[Problem]:
     """One problem for every server whose sandboxes cannot run here."""
     reasons: dict[str, tuple[str, str] | None] = {}
     problems = []
@@ -38,7 +38,7 @@ def missing_providers(servers: Iterable[ServerInstance], config: Mapping[str, An
 
 def require_providers(servers: Iterable[ServerInstance], config: Mapping[str, Any]) -> None:
     """Raise `ConfigErrors` if the sandboxes of a server cannot run here."""
-    problems = missing_providers(servers, config)
+    problems = find_missing_providers(servers, config)
     if problems:
         raise ConfigErrors(problems)
 

@@ -56,10 +56,10 @@ def _find_block(
             )
     if not isinstance(block, Mapping):
         raise ValueError(f"{where} must map a provider's name to its options, not be {block!r}")
-    return _as_plain(block), where
+    return _convert_to_plain(block), where
 
 
-def _as_plain(block: Mapping[str, Any]) -> Mapping[str, Any]:
+def _convert_to_plain(block: Mapping[str, Any]) -> Mapping[str, Any]:
     from omegaconf import DictConfig, OmegaConf
 
     if not isinstance(block, DictConfig):

@@ -88,7 +88,7 @@ class SandboxPty:
         try:
             async with asyncio.timeout(timeout_s):
                 if detach:
-                    return await self._detached(command, shell, spec, poll_interval_s)
+                    return await self._run_detached(command, shell, spec, poll_interval_s)
                 if shell is None:
                     async with await self._open(replace(spec, command=command)) as own:
                         return await _collect(own)
@@ -100,12 +100,12 @@ class SandboxPty:
             message = f"the command took over {timeout_s:g} s"
             return SandboxExecResult(None, message, NO_EXIT_CODE, "timeout")
 
-    async def _detached(
+    async def _run_detached(
         self, command: str, session: SandboxPtySession | None, spec: SandboxPtySpec, poll_interval_s: float
     ) -> SandboxExecResult:
         if session is None:
             async with await self._open(spec) as own:
-                return await self._detached(command, own, spec, poll_interval_s)
+                return await self._run_detached(command, own, spec, poll_interval_s)
         output, status = await session.run_detached(command, poll_interval_s=poll_interval_s)
         return _result(output, None, status)
 
@@ -125,13 +125,13 @@ class SandboxPty:
 async def _collect(session: SandboxPtySession) -> SandboxExecResult:
     """Read both streams to their end, and wait for the exit of the program."""
 
-    async def all_of(read: Callable[[], object]) -> bytes:
+    async def read_all(read: Callable[[], object]) -> bytes:
         chunks = b""
         while chunk := await read():  # type: ignore[misc]
             chunks += chunk
         return chunks
 
-    output, errors = await asyncio.gather(all_of(session.read), all_of(session.read_stderr))
+    output, errors = await asyncio.gather(read_all(session.read), read_all(session.read_stderr))
     return _result(output, errors if session.mode == "pipe" else None, await session.wait_exit())
 
 

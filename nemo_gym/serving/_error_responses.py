@@ -23,7 +23,7 @@ from starlette.responses import Response
 from nemo_gym.failures import Boundary, Failure, GymError, InputError
 from nemo_gym.json_objects import object_in, replace_surrogates
 from nemo_gym.names import PLACE_HEADER
-from nemo_gym.processes.author_code import place_of, place_of_function
+from nemo_gym.processes.author_code import find_error_place, find_function_place
 from nemo_gym.serving.error_forms import MESSAGES_PATH, anthropic_error
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.path_counters import keep_cause
@@ -48,30 +48,30 @@ def error_response(
     error: Exception, server: str, boundary: Boundary, scope: MutableMapping[str, Any]
 ) -> JsonResponse:
     """Build the response of `server` to a request with `scope` whose handler raised `error`."""
-    failure = error.failure if isinstance(error, GymError) else _failure_of(error, server, boundary)
+    failure = error.failure if isinstance(error, GymError) else _convert_error(error, server, boundary)
     # The message may quote an answer, and JSON cannot hold a lone surrogate.
     failure = replace(failure, message=replace_surrogates(failure.message), peer=failure.peer or server)
     if failure.place is None and failure.code in _PLACED_AT_HANDLER:
-        failure = replace(failure, place=_place_of_handler(scope))
+        failure = replace(failure, place=_find_handler_place(scope))
     keep_cause(scope, failure.message, failure.place)
     is_message = boundary is Boundary.ENGINE and scope["path"].startswith(MESSAGES_PATH)
     body = anthropic_error(failure) if is_message else failure.to_wire()
     return JsonResponse(orjson.dumps(body), failure.http_status, _retry_headers(failure))
 
 
-def _place_of_handler(scope: MutableMapping[str, Any]) -> str | None:
+def _find_handler_place(scope: MutableMapping[str, Any]) -> str | None:
     """Return the place of the author's handler of a tool, for errors that no line of it raised."""
     handler = scope.get("endpoint")
-    return None if handler is None or is_control_route(scope["path"]) else place_of_function(handler)
+    return None if handler is None or is_control_route(scope["path"]) else find_function_place(handler)
 
 
-def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:
+def _convert_error(error: Exception, server: str, boundary: Boundary) -> Failure:
     """Convert an unexpected exception. An upstream's failure inside it is passed on with its root cause."""
     upstream = getattr(error, "response_content", None)
     if isinstance(upstream, bytes | str) and upstream:
         passed_on = Failure.from_wire(object_in(upstream), status=getattr(error, "status", None))
         if passed_on is not None:
-            return passed_on.passed_on_by(server)
+            return passed_on.add_hop(server)
     log.error("unhandled error in `%s`", server, exc_info=error)
     return Failure(
         boundary=boundary,
@@ -80,7 +80,7 @@ def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:
         peer=server,
         remedy=f"See the log of `{server}` for the traceback.",
         status=500,
-        place=place_of(error),
+        place=find_error_place(error),
     )
 
 
@@ -89,7 +89,7 @@ async def _answer_http_exception(request: Request, error: Exception) -> Response
     failure = _framework_failure(request, error)
     if failure is None:
         response = await http_exception_handler(request, error)
-        place = place_of(error)
+        place = find_error_place(error)
         keep_cause(request.scope, f"HTTP {error.status_code}: {error.detail}", place)
         if place is not None:
             response.headers[PLACE_HEADER] = place

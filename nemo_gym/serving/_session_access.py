@@ -44,7 +44,7 @@ class SessionRefusal(GymError):
 class RolloutAccess(Protocol):
     """Admits the requests of opened rollouts by their keys (`engines.gateway`)."""
 
-    def rollout_of(self, path: str, headers: Headers, in_path: str | None) -> str | None:
+    def find_rollout(self, path: str, headers: Headers, in_path: str | None) -> str | None:
         """Return the rollout of a request, whose URL named the rollout `in_path`; None without an opened rollout.
 
         Raises `GymError` for a request that is refused.
@@ -90,7 +90,7 @@ class SessionAccess:
 
         Raises `AccessRefusal`; `SessionRefusal` after a restart of this process.
         """
-        opened = self.rollouts.rollout_of(path, headers, rollout) if self.rollouts is not None else None
+        opened = self.rollouts.find_rollout(path, headers, rollout) if self.rollouts is not None else None
         if opened is not None:
             return Admission(opened, (), is_opened=True)
         named = headers.get(_SESSION)
@@ -103,13 +103,13 @@ class SessionAccess:
         needs_cookie = b"cookie" in headers or path == _AGENT_SESSIONS
         if named is not None:
             session = named.decode("latin-1")
-        elif (given := self._session_of_cookie(path, headers)) is not None:
+        elif (given := self._read_cookie_session(path, headers)) is not None:
             session = given
         else:
             session, needs_cookie = clock.hex_id(), True
         incarnation = headers.get(_INCARNATION)
         if incarnation is not None and incarnation != self.incarnation.encode():
-            raise self._lost(path)
+            raise self._build_lost_refusal(path)
         if path == "/seed_session":
             return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
         return Admission(session, (self._cookie(session),) if needs_cookie else ())
@@ -122,12 +122,12 @@ class SessionAccess:
         """Return the data of an open session, otherwise None. Raises `SessionRefusal` for a closed session."""
         sessions, session = self.sessions, context.session
         if path in OPENING_ROUTES and sessions.was_closed_before_opening(session):
-            raise self._closed(session)
+            raise self._build_closed_refusal(session)
         if path == "/seed_session":
             return self._open(context)
         data = sessions.data(session)
         if data is None and path not in EXCLUSIVE_ROUTES and sessions.is_closed(session):
-            raise self._closed(session)
+            raise self._build_closed_refusal(session)
         return data
 
     def keep(self, context: RequestContext, data: dict[str, Any]) -> None:
@@ -161,12 +161,12 @@ class SessionAccess:
     def _cookie(self, session: str) -> RawHeader:
         return b"set-cookie", self.cookies.header(session).encode("latin-1")
 
-    def _session_of_cookie(self, path: str, headers: Headers) -> str | None:
+    def _read_cookie_session(self, path: str, headers: Headers) -> str | None:
         for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
             name, _, value = part.strip().partition("=")
             if name != self.cookies.name:
                 continue
-            session = self.cookies.session_of(value)
+            session = self.cookies.read_session(value)
             if session is None and self.authenticates_sessions:
                 raise AccessRefusal(
                     "the session cookie was not signed by this run",
@@ -179,12 +179,12 @@ class SessionAccess:
             return session
         return None
 
-    def _lost(self, path: str) -> SessionRefusal:
+    def _build_lost_refusal(self, path: str) -> SessionRefusal:
         message = f"`{self.server_name}` was restarted before {path} was called, and has lost the session"
         remedy = "The server's log says why it ended; many rollouts at once may be too much for it."
         return self._refusal(message, "session_lost", 409, remedy)
 
-    def _closed(self, session: str) -> SessionRefusal:
+    def _build_closed_refusal(self, session: str) -> SessionRefusal:
         message = f"session {session} of `{self.server_name}` is closed"
         return self._refusal(message, "session_closed", 410)
 

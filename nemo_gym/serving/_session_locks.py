@@ -35,25 +35,25 @@ class SessionLocks:
     def __len__(self) -> int:
         return len(self._locks)
 
-    def shared(self, session: str) -> AbstractContextManager[None]:
+    def hold_shared(self, session: str) -> AbstractContextManager[None]:
         """Hold the shared lock, as tool calls do. It never waits."""
         return _SharedHold(self, session)
 
     @asynccontextmanager
     async def exclusive(self, session: str) -> AsyncIterator[None]:
         """Hold the exclusive lock: wait for earlier exclusive holders and, at most 3 s, for the session's calls."""
-        lock = self.lock_of(session)
+        lock = self.get_lock(session)
         lock.exclusive += 1
         try:
             async with lock.mutex:
                 if lock.calls:
-                    await _until_calls_end(lock)
+                    await _wait_until_calls_end(lock)
                 yield
         finally:
             lock.exclusive -= 1
             self.remove_if_unused(session, lock)
 
-    def lock_of(self, session: str) -> _SessionLock:
+    def get_lock(self, session: str) -> _SessionLock:
         lock = self._locks.get(session)
         if lock is None:
             lock = self._locks[session] = _SessionLock()
@@ -74,17 +74,17 @@ class _SharedHold(AbstractContextManager[None]):
         self._session = session
 
     def __enter__(self) -> None:
-        self._locks.lock_of(self._session).calls += 1
+        self._locks.get_lock(self._session).calls += 1
 
     def __exit__(self, *_: object) -> None:
-        lock = self._locks.lock_of(self._session)
+        lock = self._locks.get_lock(self._session)
         lock.calls -= 1
         if lock.call_ended is not None:
             lock.call_ended.set()
         self._locks.remove_if_unused(self._session, lock)
 
 
-async def _until_calls_end(lock: _SessionLock) -> None:
+async def _wait_until_calls_end(lock: _SessionLock) -> None:
     lock.call_ended = asyncio.Event()
     try:
         async with asyncio.timeout(CALLS_END_WITHIN_S):

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.serving._error_responses import set_error_form
 from nemo_gym.serving.middleware import RequestMiddleware
-from nemo_gym.serving.rollout_paths import ROLLOUT_PATH_PREFIX, run_in_rollout, without_prefix
+from nemo_gym.serving.rollout_paths import ROLLOUT_PATH_PREFIX, run_in_rollout, strip_prefix
 from nemo_gym.serving.routes import DirectRoute, DirectTable
 
 Layer: TypeAlias = Callable[[ASGIApp, Scope, Receive, Send], Awaitable[None]]
@@ -49,9 +49,9 @@ class GymApp(FastAPI):
         if scope["type"] == "http":
             is_prefixed = scope["path"].startswith(_IN_A_ROLLOUT)
             if is_prefixed:
-                scope = without_prefix(scope)
+                scope = strip_prefix(scope)
             scope["app"] = self
-            direct = self.direct_handler_of(scope)
+            direct = self.find_direct_handler(scope)
             handler = direct or super().__call__
             for layer in reversed(self.layers):
                 handler = partial(layer, handler)
@@ -71,14 +71,14 @@ class GymApp(FastAPI):
         scope = dict(scope)  # routers note their routes in it
         return any(route.matches(scope)[0] is Match.FULL for route in self.router.routes)
 
-    def handler_of(self, scope: Scope) -> ASGIApp:
+    def find_handler(self, scope: Scope) -> ASGIApp:
         """Return the handler of a request's path and method, without the layers around it.
 
         It is that of a direct route, or the whole app: for other routes, and if the app has its own middleware.
         """
-        return self.direct_handler_of(scope) or super().__call__
+        return self.find_direct_handler(scope) or super().__call__
 
-    def direct_handler_of(self, scope: Scope) -> ASGIApp | None:
+    def find_direct_handler(self, scope: Scope) -> ASGIApp | None:
         """Return the handler of a direct route, or None."""
         table, routes = self._direct_table, self.router.routes
         if len(routes) != table.routes:

@@ -40,7 +40,7 @@ from nemo_gym.names import (
     OPEN_NETWORK,
     SESSIONS_ROUTE,
 )
-from nemo_gym.processes.author_code import location_of
+from nemo_gym.processes.author_code import locate_function
 from nemo_gym.processes.loop_monitor import LoopMonitor
 from nemo_gym.serving._busy_sessions import BusySessions
 from nemo_gym.serving._error_responses import set_error_form
@@ -56,8 +56,8 @@ from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.prometheus import CONTENT_TYPE, exposition
 from nemo_gym.serving.request_bodies import BodyReader
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
-from nemo_gym.serving.tracing import flush_traces, tracing_layers
-from nemo_gym.transport.directory import bound_hosts, server_block
+from nemo_gym.serving.tracing import build_tracing_layers, flush_traces
+from nemo_gym.transport.directory import list_bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.moving_caller import MovingCaller
 from nemo_gym.transport.pools import close_transports, open_circuits, rate_limited_calls, transport_to
@@ -85,7 +85,7 @@ class BaseServer(BaseModel):
                 f"{cls.__name__} was not started by ng_run, which passes a server its configuration; "
                 "start it with ng_run '+config_paths=[...]'"
             )
-        return cls.config_of(given.server_name, given.global_config)
+        return cls.build_server_config(given.server_name, given.global_config)
 
     @classmethod
     def config_class(cls) -> type[BaseRunServerInstanceConfig]:
@@ -93,7 +93,7 @@ class BaseServer(BaseModel):
         return cast(type[BaseRunServerInstanceConfig], cls.model_fields["config"].annotation)
 
     @classmethod
-    def config_of(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
+    def build_server_config(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
         block = server_block(global_config[name])
         assert block is not None
         return cls.config_class().model_validate({**block, "name": name})
@@ -149,7 +149,7 @@ class SimpleServer(BaseServer):
     def new_app(self) -> GymApp:
         """Create an app with the routes that all servers have."""
         app = GymApp(self.middleware, title=self.config.name or type(self).__name__)
-        app.layers.extend(tracing_layers(app.title))
+        app.layers.extend(build_tracing_layers(app.title))
         given = bootstrap.current()
         if given is not None and given.generation is not None:
             app.layers.append(self._busy_sessions)
@@ -193,11 +193,11 @@ class SimpleServer(BaseServer):
     @abstractmethod
     def setup_webserver(self) -> FastAPI: ...
 
-    def finished_app(self) -> FastAPI:
+    def finish_app(self) -> FastAPI:
         """Return the app of `setup_webserver`, with additions that depend on all of its routes."""
         app = self.setup_webserver()
         if app is None:  # an author may return another kind of app
-            file, line = location_of(type(self).setup_webserver)
+            file, line = locate_function(type(self).setup_webserver)
             raise ConfigErrors(
                 [
                     Problem(
@@ -213,7 +213,7 @@ class SimpleServer(BaseServer):
         """Add sessions to a FastAPI app of the author; the app of `super().setup_webserver()` has them."""
         if not isinstance(app, GymApp):
             set_error_form(app)
-            app.add_middleware(_with_middleware, middleware=self.middleware)
+            app.add_middleware(_wrap_in_middleware, middleware=self.middleware)
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
@@ -301,7 +301,7 @@ def _new_browser_check() -> BrowserCheck | None:
     None without bound servers: nothing listens, and a test client calls the app by a name of its own.
     """
     given = bootstrap.current()
-    bound = set(bound_hosts(given.global_config)) if given is not None else set()
+    bound = set(list_bound_hosts(given.global_config)) if given is not None else set()
     if given is None or not bound:
         return None
     if not all(is_loopback(host) for host in bound):
@@ -320,14 +320,14 @@ def _is_guarded(host: str, global_config: Mapping[str, Any]) -> bool:
     return not is_loopback(host) and not global_config.get(OPEN_NETWORK)
 
 
-def _with_middleware(app: ASGIApp, middleware: RequestMiddleware) -> ASGIApp:
+def _wrap_in_middleware(app: ASGIApp, middleware: RequestMiddleware) -> ASGIApp:
     return partial(middleware, app)
 
 
 def _worker_stats() -> list[dict[str, Any]]:
     """Return the statistics of the worker pools, if the process has any."""
     workers = sys.modules.get("nemo_gym.processes.workers")
-    return [asdict(stats) for stats in workers.shared_stats()] if workers is not None else []
+    return [asdict(stats) for stats in workers.list_shared_stats()] if workers is not None else []
 
 
 async def _answer_ok() -> dict[str, str]:
@@ -339,7 +339,7 @@ async def _serve(make_server: Callable[[ServerClient], SimpleServer], given: Boo
     config = given.global_config
     client = ServerClient.connect(config, transport=transport_to(config), token=given.run_token)
     server = make_server(client)
-    app = server.finished_app()
+    app = server.finish_app()
     raise_file_limit()
     web = GymServer(web_config(app), server_context(config))
     raised: list[int] = []

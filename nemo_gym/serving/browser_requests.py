@@ -73,10 +73,10 @@ class BrowserCheck:
             )
 
     def _is_own_host(self, name: str) -> bool:
-        return name in self._hosts or _address_of(name) is not None
+        return name in self._hosts or _parse_address(name) is not None
 
     def _is_own_page(self, name: str) -> bool:
-        address = _address_of(name)
+        address = _parse_address(name)
         return name in self._hosts or (address is not None and address.is_loopback)
 
 
@@ -93,7 +93,7 @@ def _name_in(url: str) -> str:
         return ""
 
 
-def _address_of(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(name)
     except ValueError:

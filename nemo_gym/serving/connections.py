@@ -45,7 +45,7 @@ _OWN_WRITE_BYTES = 1 << 16
 _UVICORN_ONLY = frozenset({b"connection", b"transfer-encoding", b"content-length"})
 
 
-def with_whole_responses(app: ASGIApp) -> ASGIApp:
+def wrap_for_whole_responses(app: ASGIApp) -> ASGIApp:
     """Wrap `app` for uvicorn, so that it can send a complete response in one call (`whole_response`)."""
 
     def serve(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -83,7 +83,7 @@ class UvicornSend:
     async def whole(self, status: int, headers: RawHeaders, body: bytes) -> None:
         """Send an ordinary response in one write. Anything else is left to uvicorn."""
         cycle = self.cycle
-        head = _head_of(status, tuple(headers))
+        head = _build_head(status, tuple(headers))
         if (
             head is None
             or len(body) > _OWN_WRITE_BYTES
@@ -110,7 +110,7 @@ class UvicornSend:
 
 
 @lru_cache(maxsize=256)
-def _head_of(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
+def _build_head(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
     """Return the head of a response up to its Content-Length; None if uvicorn must judge its status or headers."""
     if (
         status < 200
@@ -237,7 +237,7 @@ class GymHttpProtocol(HttpToolsProtocol):
         if self._handled is not None and not self._handled.response_complete:
             self._handled.disconnected = True
             self._handled.message_event.set()
-        self._tell_of_disconnect()
+        self._tell_disconnect()
 
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
@@ -367,13 +367,13 @@ class GymHttpProtocol(HttpToolsProtocol):
                 return  # `on_response_complete` ends the connection
             cycle.disconnected = True
             cycle.message_event.set()
-            self._tell_of_disconnect()
+            self._tell_disconnect()
             if cycle.response_started:
                 self.transport.close()
                 return
         failure = refusal.failure
         body = orjson.dumps(failure.to_wire())
-        head = _head_of(failure.http_status, ((b"content-type", b"application/json"),)) or b""
+        head = _build_head(failure.http_status, ((b"content-type", b"application/json"),)) or b""
         self.transport.write(b"%bcontent-length: %d\r\nconnection: close\r\n\r\n%b" % (head, len(body), body))
         self.linger()
 
@@ -382,7 +382,7 @@ class GymHttpProtocol(HttpToolsProtocol):
             self._awaits_head = False
             self.server_state.heads.remove(self)
 
-    def _tell_of_disconnect(self) -> None:
+    def _tell_disconnect(self) -> None:
         call = getattr(self._handled, "on_disconnect", None)
         if call is not None and self._handled is not None and self._handled.disconnected:
             call()

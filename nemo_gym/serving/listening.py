@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from nemo_gym.serving.connections import GymHttpProtocol, ListenerState, with_whole_responses
+from nemo_gym.serving.connections import GymHttpProtocol, ListenerState, wrap_for_whole_responses
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ BACKLOG = 4_096
 def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
     """Return the uvicorn settings for `app`."""
     return uvicorn.Config(
-        with_whole_responses(app),
+        wrap_for_whole_responses(app),
         loop="none",
         http=GymHttpProtocol,
         interface="asgi3",
@@ -58,7 +58,7 @@ def accepting_all(
     own.setblocking(False)
     opening: set[asyncio.Task[Any]] = set()
 
-    def opened(task: asyncio.Task[Any]) -> None:
+    def finish_opening(task: asyncio.Task[Any]) -> None:
         opening.discard(task)
         if not task.cancelled() and isinstance(task.exception(), OSError):
             log.debug(
@@ -71,7 +71,7 @@ def accepting_all(
                 connection, _ = own.accept()
                 task = loop.create_task(loop.connect_accepted_socket(new_protocol, connection, ssl=tls))
                 opening.add(task)
-                task.add_done_callback(opened)
+                task.add_done_callback(finish_opening)
 
     loop.add_reader(own, accept)
     try:

@@ -168,7 +168,7 @@ class RequestMiddleware:
                     self._provide_session(scope, context, responder)
                     await app(scope, receive, responder)
             elif self._provide_session(scope, context, responder):
-                with self.access.sessions.locks.shared(context.session):
+                with self.access.sessions.locks.hold_shared(context.session):
                     await app(scope, receive, responder)
             else:
                 await app(scope, receive, responder)
@@ -195,7 +195,7 @@ class RequestMiddleware:
         session, responder.headers, is_opened = self.access.admit(path, headers, named)
         if is_opened:
             scope["path_params"] = {"rollout_id": session}
-        return RequestContext(session, _deadline_of(headers), is_policy_acting=path in self.policy_paths)
+        return RequestContext(session, _read_deadline(headers), is_policy_acting=path in self.policy_paths)
 
     def _provide_session(self, scope: Scope, context: RequestContext, responder: _Responder) -> bool:
         """Set `request.session`. Returns whether the session is open.
@@ -256,7 +256,7 @@ class _Responder:
         return [*headers, *self.headers] if self.headers else headers
 
 
-def _deadline_of(headers: Headers) -> Deadline | None:
+def _read_deadline(headers: Headers) -> Deadline | None:
     """Return the rollout's deadline. Raises `InputError` unless it is a finite number of seconds."""
     given = headers.get(_DEADLINE)
     if given is None:

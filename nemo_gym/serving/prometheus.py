@@ -43,7 +43,7 @@ _GAUGES = {"in_flight": "Requests in progress.", "sessions_open": "Open sessions
 
 def exposition(server: str, stats: Mapping[str, Any], latency: LatencyHistogram) -> str:
     """Return the text. `stats` is the answer of `GET /_ng/stats`."""
-    labels = f'server="{_escaped(server)}",process="{os.getpid()}"'
+    labels = f'server="{_escape(server)}",process="{os.getpid()}"'
     return "\n".join([*_figures(stats, labels), *_histogram(latency, labels)]) + "\n"
 
 
@@ -56,7 +56,7 @@ def _figures(stats: Mapping[str, Any], labels: str) -> Iterator[str]:
     yield f"nemo_gym_outages{{{labels}}} {len(stats['outages'])}"
     yield from _head("loop_held_total", "counter", "Times that a handler blocked the event loop.")
     for handler, held in stats["loop_held"].items():
-        yield f'nemo_gym_loop_held_total{{{labels},handler="{_escaped(handler)}"}} {held["times"]}'
+        yield f'nemo_gym_loop_held_total{{{labels},handler="{_escape(handler)}"}} {held["times"]}'
 
 
 def _histogram(latency: LatencyHistogram, labels: str) -> Iterator[str]:
@@ -72,5 +72,5 @@ def _head(name: str, kind: str, words: str) -> tuple[str, str]:
     return f"# HELP nemo_gym_{name} {words}", f"# TYPE nemo_gym_{name} {kind}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -43,7 +43,7 @@ def apply_rollout_prefix(base_url: str, rollout_id: str | None, *, token_capture
     return base_url.rstrip("/") + rollout_path_prefix(rollout_id, token_capture=token_capture)
 
 
-def without_prefix(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def strip_prefix(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Move the rollout's id from the path to the session header and to `path_params`, where agents read it.
 
     A client with a session cookie keeps its session: the request belongs to the rollout all the same. Other scopes are

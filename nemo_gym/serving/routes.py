@@ -95,7 +95,7 @@ class _DirectHandler:
             if isinstance(result, Response):
                 response = result
             else:
-                response = build_response(dump_body(result, left_out_fields(scope)), given, self._status)
+                response = build_response(dump_body(result, read_left_out_fields(scope)), given, self._status)
         except Exception as error:
             scope["endpoint"] = self._endpoint  # FastAPI sets it for its own routes
             request = _ReadRequest(scope, receive, send, body)
@@ -114,7 +114,7 @@ class _ReadRequest(Request):
         self._body = body
 
 
-def left_out_fields(scope: Scope) -> str | None:
+def read_left_out_fields(scope: Scope) -> str | None:
     """Return the header with the names of fields that the response can omit."""
     names = dict(scope["headers"]).get(_LEAVE_OUT)
     return None if names is None else str(names, "latin-1")
@@ -134,7 +134,7 @@ def build_response(body: bytes, given: Response | None, status: int = 200) -> Re
 def parse_body(model: type[ModelT], body: bytes) -> ModelT:
     """Validate a body. Raises `InputError` that lists all invalid fields."""
     try:
-        return model.model_validate_json(without_lone_surrogates(body) or b"{}")
+        return model.model_validate_json(replace_lone_surrogates(body) or b"{}")
     except ValidationError as error:
         problems = [f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in error.errors()[:20]]
         first = error.errors()[0]["loc"]
@@ -171,14 +171,14 @@ _ESCAPED = re.compile(
 )
 
 
-def without_lone_surrogates(body: bytes) -> bytes:
+def replace_lone_surrogates(body: bytes) -> bytes:
     """Replace each half of a surrogate pair by U+FFFD: Python writes it as an escape, and other parsers refuse it."""
     if b"\\ud" not in body and b"\\uD" not in body:
         return body
     return _ESCAPED.sub(lambda match: b"\\ufffd" if match[1] else match[0], body)
 
 
-def json_response_of(result: Any) -> Response:
+def build_json_response(result: Any) -> Response:
     """Return a handler's result as a response; a response is returned unchanged."""
     return result if isinstance(result, Response) else JsonResponse(dump_body(result))
 

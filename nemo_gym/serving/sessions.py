@@ -39,7 +39,7 @@ class SessionCookies:
         self._attributes = f"Path=/; HttpOnly; SameSite=Lax{'; Secure' if is_tls else ''}"
         self._key = hashlib.blake2b(f"{key}\0{server_name}".encode(), digest_size=32).digest()
 
-    def with_key_for(self, purpose: str) -> SessionCookies:
+    def derive_key(self, purpose: str) -> SessionCookies:
         """Return signatures of another purpose, which are not valid for cookies."""
         return SessionCookies(f"{self.name}{purpose}", self._key.hex())
 
@@ -52,7 +52,7 @@ class SessionCookies:
     def header(self, session: str) -> str:
         return f"{self.name}={self.sign(session)}; {self._attributes}"
 
-    def session_of(self, value: str) -> str | None:
+    def read_session(self, value: str) -> str | None:
         """Return the session in a cookie's value; None if this run did not sign it."""
         session, _, signature = value.rpartition(".")
         if session and hmac.compare_digest(signature.encode(), self._signature(session).encode()):
@@ -124,7 +124,7 @@ class SessionRegistry:
         """Return the open sessions."""
         return list(self._open)
 
-    def abandoned(self) -> list[str]:
+    def list_abandoned(self) -> list[str]:
         """Return the open sessions that no agent will close."""
         now = self._clock()
         self.openers = {session: opener for session, opener in self.openers.items() if session in self._open}
@@ -150,7 +150,7 @@ async def sweep_abandoned(
     """Close abandoned sessions periodically, until cancelled."""
     while True:
         await sleep(SWEEP_EVERY_S)
-        abandoned = sessions.abandoned()
+        abandoned = sessions.list_abandoned()
         if abandoned:
             log.warning("closing %d abandoned sessions, %s among them", len(abandoned), abandoned[0])
         await close_sessions(sessions, abandoned, close)

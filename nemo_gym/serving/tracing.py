@@ -42,12 +42,12 @@ _HEAD_BYTES = 200
 """Rows start with their indices."""
 
 
-def tracing_layers(server: str) -> Sequence[Layer]:
+def build_tracing_layers(server: str) -> Sequence[Layer]:
     """Return the layer that traces the requests of a server, or nothing if tracing is off."""
     if not _is_on():
         return ()
     try:
-        return (traced_by(server, _exporter()),)
+        return (build_tracing_layer(server, _exporter()),)
     except ImportError as error:
         log.warning("no traces are sent: %s; pip install %s", error, _PACKAGES)
         return ()
@@ -73,13 +73,13 @@ def _is_on() -> bool:
     return any(os.environ.get(name) for name in ENDPOINT_VARIABLES)
 
 
-def traced_by(server: str, processor: SpanProcessor) -> Layer:
+def build_tracing_layer(server: str, processor: SpanProcessor) -> Layer:
     """Return a layer that gives the spans of a server's requests to `processor`."""
     from opentelemetry import trace
 
     start = _starter(server, processor)
 
-    async def traced(handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    async def trace_request(handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         if is_about_server(scope):
             await handler(scope, receive, send)
@@ -89,7 +89,7 @@ def traced_by(server: str, processor: SpanProcessor) -> Layer:
             await handler(scope, receive, send)
             span.set_attribute("http.response.status_code", getattr(send, "status", 0))
 
-    return traced
+    return trace_request
 
 
 def _starter(server: str, processor: SpanProcessor) -> Callable[[str, str], Span]:
@@ -106,10 +106,10 @@ def _starter(server: str, processor: SpanProcessor) -> Callable[[str, str], Span
         is_root = False
 
         def generate_trace_id(self) -> int:
-            return _ids_of_session()[0]
+            return _compute_session_ids()[0]
 
         def generate_span_id(self) -> int:
-            return _ids_of_session()[1] if self.is_root else super().generate_span_id()
+            return _compute_session_ids()[1] if self.is_root else super().generate_span_id()
 
     ids = RolloutIds()
     provider = TracerProvider(resource=Resource.create({"service.name": server}), id_generator=ids)
@@ -118,7 +118,7 @@ def _starter(server: str, processor: SpanProcessor) -> Callable[[str, str], Span
 
     def start(name: str, path: str) -> Span:
         ids.is_root = path == ROOT_PATH
-        parent = Context() if ids.is_root else _root_of_session()
+        parent = Context() if ids.is_root else _build_session_root()
         return tracer.start_span(name, parent, trace.SpanKind.SERVER)
 
     return start
@@ -131,7 +131,7 @@ def _describe(span: Span, path: str, receive: Any) -> None:
             span.set_attribute(key, index)
 
 
-def _ids_of_session() -> tuple[int, int]:
+def _compute_session_ids() -> tuple[int, int]:
     """Return the ids of the current session's trace and of its root span."""
     context = current_context.get()
     session = context.session if context is not None else ""
@@ -141,9 +141,9 @@ def _ids_of_session() -> tuple[int, int]:
     return trace_id, (trace_id ^ trace_id >> 64) & _SPAN_BITS or 1
 
 
-def _root_of_session() -> Any:
+def _build_session_root() -> Any:
     """Return the context whose current span is the root of the session's trace."""
     from opentelemetry import trace
 
-    root = trace.SpanContext(*_ids_of_session(), is_remote=True, trace_flags=trace.TraceFlags(1))
+    root = trace.SpanContext(*_compute_session_ids(), is_remote=True, trace_flags=trace.TraceFlags(1))
     return trace.set_span_in_context(trace.NonRecordingSpan(root))

@@ -150,7 +150,7 @@ class FaultyApp(GymApp):
 
     async def _execute(self, exchange: Exchange, body: bytes, route: str, send: Send) -> None:
         scope: Any = exchange.scope
-        await super().__call__(scope, WholeBody(body, partial(_until_left, exchange)), send)
+        await super().__call__(scope, WholeBody(body, partial(_wait_until_left, exchange)), send)
         self.counters.executed[route] += 1
 
     async def _answer(self, exchange: Exchange, body: bytes, route: str) -> RawAnswer:
@@ -167,16 +167,16 @@ class FaultyApp(GymApp):
 async def _deliver(exchange: Exchange, answer: RawAnswer, delivery: Delivery | None, rule: Rule) -> None:
     match delivery:
         case Delivery.HANG:
-            await exchange.until_left()
+            await exchange.wait_until_left()
         case Delivery.RESET_BEFORE:
             await exchange.cut(with_reset=True)
         case _:
             await deliver(exchange, answer, delivery, rule.over_s)
 
 
-async def _until_left(exchange: Exchange) -> Message:
+async def _wait_until_left(exchange: Exchange) -> Message:
     """The rest of a `receive` for a handler whose request body has been read already."""
     try:
-        await exchange.until_left()
+        await exchange.wait_until_left()
     except ClientLeft:
         return {"type": "http.disconnect"}

@@ -25,7 +25,7 @@ ModelFunction: TypeAlias = Callable[[dict[str, Any]], ModelAnswer | Awaitable[Mo
 MODEL_NAME = "function"
 
 
-def serving_function(function: ModelFunction) -> AbstractAsyncContextManager[str]:
+def serve_function(function: ModelFunction) -> AbstractAsyncContextManager[str]:
     """Serve `function` as an engine on a loopback port; the block's value is its URL, without `/v1`.
 
     A function that is not a coroutine function runs in a thread. An exception fails the rollout with its text.

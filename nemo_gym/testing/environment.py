@@ -83,7 +83,7 @@ def run_environment(
     __tracebackhide__ = True  # pytest shows the line of the test
     gym = InProcessGym()
     for name, says in {**(judges or {}), POLICY: turns or ToolsPolicy()}.items():
-        gym.add(_model_class(_policy_of(says)), name)
+        gym.add(_model_class(_build_policy(says)), name)
     gym.add(environment, ENVIRONMENT, **options)
     references = {
         "resources_server": {"type": "resources_servers", "name": ENVIRONMENT},
@@ -109,13 +109,13 @@ def _attempt_each(gym: InProcessGym, rows: Iterable[AnyRow], *, over_http: bool)
         raise error.with_traceback(None) from None
 
 
-def _policy_of(turns: Turns) -> MockPolicy:
+def _build_policy(turns: Turns) -> MockPolicy:
     if not isinstance(turns, Sequence):
         return turns
-    return ScriptPolicy((Scene(tuple(_reply_of(turn) for turn in turns)),))
+    return ScriptPolicy((Scene(tuple(_build_reply(turn) for turn in turns)),))
 
 
-def _reply_of(turn: Turn) -> ModelReply:
+def _build_reply(turn: Turn) -> ModelReply:
     if isinstance(turn, ModelReply):
         return turn
     if isinstance(turn, str):

@@ -25,12 +25,12 @@ from pydantic import BaseModel, Field
 
 from nemo_gym.config.current import configured
 from nemo_gym.config.loading import GlobalConfig, load
-from nemo_gym.config.nodes import DictNode
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.selection import NamedConfig, select
-from nemo_gym.config.spelling import spelled
-from nemo_gym.datasets.declared import declared_files
+from nemo_gym.config.spelling import spell
+from nemo_gym.config.tree import DictTree
+from nemo_gym.datasets.declared import list_declared_files
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import parse_json
 from nemo_gym.launch.inline import inline
@@ -48,7 +48,7 @@ from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow
 from nemo_gym.rows.identity import identity_in
 from nemo_gym.rows.parts import read_agent, read_response, read_seconds
 from nemo_gym.rows.verdict import read_end_reason, read_outcome, read_reward
-from nemo_gym.testing.callable_engine import MODEL_NAME, ModelFunction, serving_function
+from nemo_gym.testing.callable_engine import MODEL_NAME, ModelFunction, serve_function
 from nemo_gym.verify.answers import last_assistant_text
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ class Evaluation:
             raise ConfigError(
                 "pandas is not installed", code="no_pandas", remedy="Install it: pip install pandas"
             ) from error
-        return pandas.DataFrame([_line_of(row) for row in self.rollouts])
+        return pandas.DataFrame([_build_line(row) for row in self.rollouts])
 
 
-def _line_of(row: AnyRow) -> dict[str, Any]:
+def _build_line(row: AnyRow) -> dict[str, Any]:
     task, repeat = identity_in(row) or (None, None)
     named = {
         "task": task,
@@ -168,7 +168,7 @@ class _Bounds(BaseModel, strict=True):
 def _check(**bounds: object) -> None:
     """Raise `ConfigErrors` with all wrong bounds."""
     problems = Problems()
-    validate(_Bounds, bounds, DictNode({}, Location("evaluate")), problems)
+    validate(_Bounds, bounds, DictTree({}, Location("evaluate")), problems)
     problems.raise_if_any()
 
 
@@ -177,10 +177,10 @@ async def _model_keys(
 ) -> list[str]:
     """Return the overrides that name the model. A function is served until `opened` ends."""
     if callable(model):
-        model = f"{await opened.enter_async_context(serving_function(model))}/v1"
+        model = f"{await opened.enter_async_context(serve_function(model))}/v1"
         name, api_key = name or MODEL_NAME, api_key or "none"
     keys = {"policy_base_url": model, "policy_model_name": name, "policy_api_key": api_key}
-    return [f"++{key}={spelled(value)}" for key, value in keys.items() if value is not None]
+    return [f"++{key}={spell(value)}" for key, value in keys.items() if value is not None]
 
 
 async def _run(
@@ -206,7 +206,7 @@ def _datasets(
     repeats: int | None,
 ) -> list[DatasetFile]:
     if tasks is None:
-        return declared_files(config, split, agent, repeats)
+        return list_declared_files(config, split, agent, repeats)
     if not isinstance(tasks, str | Path):
         rows = [orjson.dumps(dict(row)) + b"\n" for row in tasks]
         if not rows:

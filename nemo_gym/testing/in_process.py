@@ -44,10 +44,12 @@ class InProcessGym:
         """Add a server named `name` with the configuration `options`."""
         port = _FIRST_PORT + len(self.config)
         block = {"entrypoint": "app.py", "host": _HOST, "port": port, **options}
-        self.config[name] = {kind_of(server_class): {server_class.__name__: block}}
-        server = server_class(config=server_class.config_of(name, self.config), server_client=self.client())
+        self.config[name] = {find_server_kind(server_class): {server_class.__name__: block}}
+        server = server_class(
+            config=server_class.build_server_config(name, self.config), server_client=self.client()
+        )
         self.servers[name] = server
-        self.transport.apps[base_url(_HOST, port)] = server.finished_app()
+        self.transport.apps[base_url(_HOST, port)] = server.finish_app()
         self._reconnect()
         return server
 
@@ -92,7 +94,7 @@ class InProcessGym:
         return scored
 
 
-def kind_of(server_class: type[SimpleServer]) -> str:
+def find_server_kind(server_class: type[SimpleServer]) -> str:
     """Return the configuration key for instances of a server class."""
     if issubclass(server_class, SimpleResponsesAPIAgent):
         return "responses_api_agents"

@@ -35,7 +35,7 @@ async def serving(app: Any, tls: ssl.SSLContext | None = None) -> AsyncIterator[
         async with _listening(app, tls) as url:
             yield url
         return
-    served = app.finished_app()
+    served = app.finish_app()
     async with app.alive(), _listening(served, tls) as url:
         yield url
 

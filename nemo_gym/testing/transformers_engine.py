@@ -26,7 +26,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from nemo_gym.tokens.splicing import spliced
+from nemo_gym.tokens.splicing import splice
 
 _CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 _WAIT_FOR_MORE_S = 0.005
@@ -144,15 +144,15 @@ class TransformersEngine:
         return JSONResponse(self._completion(sampling, has_tools=bool(body.tools)))
 
     def _prompt_ids(self, body: ChatRequest) -> list[int]:
-        rendered = self._rendered(body, body.messages, opens_reply=True)
+        rendered = self._render(body, body.messages, opens_reply=True)
         seen = body.required_prefix_token_ids
         if not seen:
             return rendered
         last = max(place for place, each in enumerate(body.messages) if each["role"] == "assistant")
-        closed = self._rendered(body, body.messages[: last + 1], opens_reply=False)
-        return spliced(seen, closed, rendered) or rendered
+        closed = self._render(body, body.messages[: last + 1], opens_reply=False)
+        return splice(seen, closed, rendered) or rendered
 
-    def _rendered(self, body: ChatRequest, messages: list[dict[str, Any]], *, opens_reply: bool) -> list[int]:
+    def _render(self, body: ChatRequest, messages: list[dict[str, Any]], *, opens_reply: bool) -> list[int]:
         ids: list[int] = self._tokenizer.apply_chat_template(
             messages, tools=body.tools, add_generation_prompt=opens_reply, return_dict=False
         )
@@ -258,7 +258,7 @@ class TransformersEngine:
 def _message(text: str, has_tools: bool) -> dict[str, Any]:
     """Return the text as an assistant message. If any tool call is unreadable, everything stays text."""
     written = _CALL.findall(text) if has_tools else []
-    calls = [_parsed(each) for each in written]
+    calls = [_parse_call(each) for each in written]
     if not calls or None in calls:
         return {"role": "assistant", "content": text}
     return {
@@ -270,7 +270,7 @@ def _message(text: str, has_tools: bool) -> dict[str, Any]:
     }
 
 
-def _parsed(written: str) -> dict[str, str] | None:
+def _parse_call(written: str) -> dict[str, str] | None:
     try:
         call = json.loads(written)
     except json.JSONDecodeError:

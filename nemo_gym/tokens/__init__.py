@@ -10,5 +10,5 @@
     vocabulary           the bytes of ids, from a tokenizer's file
     reasons              the reasons for masks and for new segments
 
-Readers of rows need `rows.calls_of(row)` and `segments.segments_of(calls)`. docs/tokens.md defines the fields.
+Readers of rows need `rows.read_calls(row)` and `segments.build_segments(calls)`. docs/tokens.md defines the fields.
 """

@@ -41,7 +41,7 @@ class Rebuilding(dict[str, Rebuilt]):
         if base is not None and record.kept == base.end == len(base.sequence):
             sequence = base.sequence
         else:
-            sequence = IdSequence(base.sequence.encoded(0, record.kept) if base is not None else b"")
+            sequence = IdSequence(base.sequence.encode(0, record.kept) if base is not None else b"")
         sequence.extend(prompt)
         prompt_end = len(sequence)
         sequence.extend(generated)

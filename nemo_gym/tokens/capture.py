@@ -43,13 +43,13 @@ def capture_chat(chat: Mapping[str, Any]) -> Capture:
     engines older than `return_token_ids`).
     """
     choice = chat["choices"][0]
-    message = _mapping(choice.get("message"))
-    entries = _mapping(choice.get("logprobs")).get("content")
+    message = _read_mapping(choice.get("message"))
+    entries = _read_mapping(choice.get("logprobs")).get("content")
     entries = (
         entries if isinstance(entries, list) and all(isinstance(entry, Mapping) for entry in entries) else []
     )
     prompt, prompts_agree = _first(source.get("prompt_token_ids") for source in (chat, choice, message))
-    named = _named_ids(entries) or None
+    named = _parse_named_ids(entries) or None
     ids, ids_agree = _first((choice.get("token_ids"), message.get("generation_token_ids"), named))
     if isinstance(ids, list) and named is not None and len(named) != len(ids):
         return Capture(masked=MaskReason.SHORT_LOGPROBS)
@@ -61,15 +61,15 @@ def capture_chat(chat: Mapping[str, Any]) -> Capture:
         encoded = encode_ids(prompt), encode_ids(ids)
     except ValueError:
         return Capture(masked=MaskReason.INVALID_TOKEN_IDS)
-    counted = _mapping(chat.get("usage")).get("completion_tokens")
+    counted = _read_mapping(chat.get("usage")).get("completion_tokens")
     if type(counted) is int and counted != len(ids):
         return Capture(masked=MaskReason.SHORT_TOKEN_IDS)
     logprobs = [entry.get("logprob") for entry in entries] or message.get("generation_log_probs")
-    masked = fault_of_logprobs(logprobs, len(ids))
+    masked = find_logprobs_fault(logprobs, len(ids))
     return Capture(masked=masked) if masked else Capture(prompt, ids, list(logprobs or ()), None, *encoded)
 
 
-def fault_of_logprobs(logprobs: object, count: int) -> MaskReason | None:
+def find_logprobs_fault(logprobs: object, count: int) -> MaskReason | None:
     """Return the defect of the log-probabilities of `count` generated ids, or None."""
     if not isinstance(logprobs, Sequence) or not logprobs:
         return MaskReason.MISSING_LOGPROBS
@@ -88,7 +88,7 @@ def _first(sources: Any) -> tuple[Any, bool]:
     return (given[0], all(source == given[0] for source in given[1:])) if given else (None, True)
 
 
-def _named_ids(entries: Sequence[Mapping[str, Any]]) -> list[int] | None:
+def _parse_named_ids(entries: Sequence[Mapping[str, Any]]) -> list[int] | None:
     """Return the ids in `token_id:N` strings, or None if the engine wrote tokens as text."""
     names = [entry.get("token") for entry in entries]
     if not all(isinstance(name, str) and name.startswith(_NAMED) for name in names):
@@ -97,5 +97,5 @@ def _named_ids(entries: Sequence[Mapping[str, Any]]) -> list[int] | None:
     return [int(number) for number in numbers] if all(map(str.isdecimal, numbers)) else None
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _read_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

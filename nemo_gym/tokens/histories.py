@@ -36,45 +36,45 @@ class MessageDigest(NamedTuple):
 History: TypeAlias = tuple[MessageDigest, ...]
 
 
-def history_of(body: Mapping[str, Any], dialect: Dialect = VLLM) -> History:
+def digest_history(body: Mapping[str, Any], dialect: Dialect = VLLM) -> History:
     """Return the digests of a chat request: one for its tools, which are part of the prompt, and one per message."""
     tools = body.get("tools")
     declared = [MessageDigest("tools", hash(orjson.dumps(tools)), False, 0)] if tools else []
-    return (*declared, *(digest_of(message, dialect) for message in body["messages"]))
+    return (*declared, *(digest_message(message, dialect) for message in body["messages"]))
 
 
-def digest_of(message: Mapping[str, Any], dialect: Dialect = VLLM) -> MessageDigest:
+def digest_message(message: Mapping[str, Any], dialect: Dialect = VLLM) -> MessageDigest:
     """Return the digest of a message. An answer and its copy in a later request have equal digests."""
     role = str(message.get("role"))
     content, calls = message.get("content"), message.get("tool_calls")
-    thinks = bool(reasoning_in(message))
+    thinks = bool(read_reasoning(message))
     if role == "assistant" and isinstance(content, str):
         thinking = split_thinking(content, dialect)
         thinks, content = thinks or bool(thinking.blocks), thinking.answer
     text = content if isinstance(content, str) else orjson.dumps(content).decode() if content else ""
-    called = orjson.dumps([_called(call) for call in calls]).decode() if calls else ""
+    called = orjson.dumps([_read_call(call) for call in calls]).decode() if calls else ""
     return MessageDigest(role, hash((text, called)), thinks, len(text) + len(called))
 
 
-def _called(call: Mapping[str, Any]) -> tuple[Any, str]:
+def _read_call(call: Mapping[str, Any]) -> tuple[Any, str]:
     """Return the name and the canonical arguments of a tool call."""
     function = call.get("function") or {}
     return function.get("name"), canonical_arguments(str(function.get("arguments")))
 
 
-def reasoning_in(message: Mapping[str, Any]) -> str:
+def read_reasoning(message: Mapping[str, Any]) -> str:
     """Return the text of a message's reasoning field, or an empty string."""
     reasoning = message.get("reasoning") or message.get("reasoning_content")
     return reasoning if isinstance(reasoning, str) else ""
 
 
-def reasoning_texts(messages: Iterable[Mapping[str, Any]], dialect: Dialect = VLLM) -> list[str]:
+def list_reasoning_texts(messages: Iterable[Mapping[str, Any]], dialect: Dialect = VLLM) -> list[str]:
     """Return all reasoning texts in the assistant messages of a request."""
     thoughts: list[str] = []
     for message in messages:
         if message.get("role") != "assistant":
             continue
-        thoughts.append(reasoning_in(message))
+        thoughts.append(read_reasoning(message))
         if isinstance(message.get("content"), str):
             thoughts.extend(split_thinking(message["content"], dialect).blocks)
     return [thought.strip() for thought in thoughts if thought.strip()]

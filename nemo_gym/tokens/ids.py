@@ -68,7 +68,7 @@ class IdSequence:
         """Return whether `encoded` begins with these ids."""
         return encoded.startswith(self._encoded)
 
-    def shared(self, encoded: bytes) -> int:
+    def count_shared(self, encoded: bytes) -> int:
         """Return the length of the common prefix in ids, found by bisection."""
         ours, low, high = self._encoded, 0, min(len(self._encoded), len(encoded)) // ID_BYTES
         while low < high:  # the first `low` ids are equal; the prefix is at most `high` ids long
@@ -80,9 +80,9 @@ class IdSequence:
                 high = middle - 1
         return low
 
-    def encoded(self, start: int = 0, end: int | None = None) -> bytes:
+    def encode(self, start: int = 0, end: int | None = None) -> bytes:
         """Return the ids from `start` up to `end` as bytes."""
         return bytes(self._encoded[start * ID_BYTES : None if end is None else end * ID_BYTES])
 
     def ids(self, start: int = 0, end: int | None = None) -> list[int]:
-        return decode_ids(self.encoded(start, end))
+        return decode_ids(self.encode(start, end))

@@ -98,7 +98,7 @@ class Ledger:
         self._calls += 1
         return self._calls - 1
 
-    def continued(self, history: History) -> IdSequence | None:
+    def find_continued(self, history: History) -> IdSequence | None:
         """Return the ids of the conversation that a request with this `history` continues verbatim, or None.
 
         None after a truncated answer, because the end of its turn is unknown.
@@ -133,14 +133,14 @@ class Ledger:
         old = max(self._leaves, key=lambda old: _closeness(old, prompt, asked), default=None)
         base, kept, reason, divergence = None, 0, None, None
         stored = max(
-            ((leaf.ids.shared(prompt), leaf) for leaf in self._leaves), key=itemgetter(0), default=None
+            ((leaf.ids.count_shared(prompt), leaf) for leaf in self._leaves), key=itemgetter(0), default=None
         )
         stored_kept, stored_base = (stored[0], stored[1].ids.fingerprint) if stored else (0, None)
         if old is None:
             reason = SegmentReason.UNLINKED if self._has_forgotten else None
             leaf.continues_first = reason is None
         else:
-            shared = old.ids.shared(prompt)
+            shared = old.ids.count_shared(prompt)
             reason = _reason(old, asked, shared)
             leaf.continues_first = reason is SegmentReason.BRANCH and _is_unrelated(old.history, asked)
             if reason in DRIFT:
@@ -166,12 +166,12 @@ class Ledger:
 
 def _reason(old: _Leaf, asked: History | None, shared: int) -> SegmentReason:
     if old.history is not None and asked is not None:
-        return reason_of(old.history, asked)
+        return find_reason(old.history, asked)
     # Without digests: if the last prompt is unchanged, the template rewrote the answer.
     return SegmentReason.TEMPLATE_REWRITE if shared >= old.prompt_length else SegmentReason.BRANCH
 
 
-def reason_of(old: History, new: History) -> SegmentReason:
+def find_reason(old: History, new: History) -> SegmentReason:
     """Return the reason why a prompt with history `new` does not extend a conversation with history `old`.
 
     `old` includes the conversation's last answer.
@@ -202,7 +202,7 @@ def exact_reason(seen: str, prompt: str, thoughts: list[str]) -> SegmentReason:
 
 def _closeness(leaf: _Leaf, prompt: bytes, asked: History | None) -> tuple[int, int]:
     said = common_prefix_length(leaf.history, asked) if leaf.history and asked else 0
-    return said, leaf.ids.shared(prompt)
+    return said, leaf.ids.count_shared(prompt)
 
 
 def _is_unrelated(old: History | None, new: History | None) -> bool:

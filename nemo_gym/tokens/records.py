@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from nemo_gym.names import TOKEN_RECORD_KEY
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens._packing import CallTokens, pack, unpack
-from nemo_gym.tokens.capture import Capture, fault_of_logprobs
+from nemo_gym.tokens.capture import Capture, find_logprobs_fault
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import CallLink
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason, UntrainedReason
@@ -97,7 +97,7 @@ class CallRecord:
         return wire
 
     @classmethod
-    def linked(cls, capture: Capture, link: CallLink, **about: Any) -> CallRecord:
+    def from_capture(cls, capture: Capture, link: CallLink, **about: Any) -> CallRecord:
         """Return the record of a captured call. `about` holds its descriptive fields."""
         tokens = CallTokens(capture.prompt_ids[link.kept :], capture.generated_ids, capture.logprobs)
         return cls(
@@ -136,18 +136,18 @@ def read_record(item: Mapping[str, Any], known: Container[str] = frozenset()) ->
         if record.masked:
             return record
         if wire.get("ids") is not None:
-            return _with_tokens(record, _tokens_of(wire["ids"]))
+            return _add_tokens(record, _read_tokens(wire["ids"]))
         whole = contract_tokens(item)
         if whole is None:
             return record
         if record.base not in known:
-            return _with_tokens(replace(record, base=None, kept=0), whole)
-        return _with_tokens(record, whole._replace(prompt=whole.prompt[record.kept :]))
+            return _add_tokens(replace(record, base=None, kept=0), whole)
+        return _add_tokens(record, whole._replace(prompt=whole.prompt[record.kept :]))
     except (ValueError, TypeError, AttributeError, KeyError):
         return CallRecord(masked=MaskReason.DAMAGED_RECORD)
 
 
-def without_tokens(item: dict[str, Any]) -> dict[str, Any]:
+def drop_tokens(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item without token ids and log-probabilities; the same object if it has none."""
     if CARRIED_FIELDS.isdisjoint(item):
         return item
@@ -160,22 +160,22 @@ def contract_tokens(item: Mapping[str, Any]) -> CallTokens | None:
     return CallTokens(prompt or [], generated, logprobs or []) if generated else None
 
 
-def fault_of_tokens(tokens: CallTokens) -> MaskReason | None:
+def find_tokens_fault(tokens: CallTokens) -> MaskReason | None:
     """Return the defect that prevents training on `tokens`, or None."""
     try:
         encode_ids(tokens.prompt)
         encode_ids(tokens.generated)
     except ValueError:
         return MaskReason.INVALID_TOKEN_IDS
-    return fault_of_logprobs(tokens.logprobs, len(tokens.generated))
+    return find_logprobs_fault(tokens.logprobs, len(tokens.generated))
 
 
-def _with_tokens(record: CallRecord, tokens: CallTokens) -> CallRecord:
-    masked = fault_of_tokens(tokens)
+def _add_tokens(record: CallRecord, tokens: CallTokens) -> CallRecord:
+    masked = find_tokens_fault(tokens)
     return replace(record, masked=masked) if masked else replace(record, tokens=tokens)
 
 
-def _tokens_of(ids: Any) -> CallTokens:
+def _read_tokens(ids: Any) -> CallTokens:
     return unpack(ids) if isinstance(ids, str) else CallTokens(**ids)
 
 

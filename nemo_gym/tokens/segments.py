@@ -63,7 +63,7 @@ class Segment:
         """The number of tokens that the policy sampled."""
         return sum(self.loss_mask)
 
-    def without_grammar(self) -> Segment:
+    def mask_grammar(self) -> Segment:
         """Return the segment with the tokens sampled under a grammar as context."""
         kept = [bit & ~of_grammar for bit, of_grammar in zip(self.loss_mask, self.grammar_mask, strict=True)]
         return replace(self, loss_mask=kept)
@@ -79,10 +79,10 @@ class _Open:
     """For each call, its index, the start of its generated ids, and its record."""
 
 
-def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
+def build_segments(records: Sequence[CallRecord]) -> list[Segment]:
     """Return the segments of a rollout's calls, in order of their start.
 
-    Masked and untrained calls contribute no sampled tokens. `rows.calls_of` masks records that are inconsistent, which
+    Masked and untrained calls contribute no sampled token. `rows.read_calls` masks records that are inconsistent, which
     raise ValueError here.
     """
     rebuilding = Rebuilding()
@@ -98,17 +98,17 @@ def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
         if record.untrained is not None:
             continue
         call = rebuilding[record.sequence]
-        segment = _extended(record, ends, rebuilding)
+        segment = _find_extended(record, ends, rebuilding)
         if segment is None:
             segment = _Open(call, _reason(record, is_first=not segments))
             segments.append(segment)
         segment.end = call
         segment.calls.append((place, call.prompt_end, record))
         ends[record.sequence] = segment
-    return [_closed(segment) for segment in segments]
+    return [_close_segment(segment) for segment in segments]
 
 
-def _extended(record: CallRecord, ends: dict[str, _Open], rebuilding: Rebuilding) -> _Open | None:
+def _find_extended(record: CallRecord, ends: dict[str, _Open], rebuilding: Rebuilding) -> _Open | None:
     """Return the open segment whose last call `record` extends. A segment is extended by one call only."""
     if record.base is None or record.kept != rebuilding[record.base].end:
         return None
@@ -124,7 +124,7 @@ def _reason(record: CallRecord, *, is_first: bool) -> SegmentReason | None:
     return SegmentReason.BRANCH if record.base is not None else SegmentReason.UNLINKED
 
 
-def _closed(segment: _Open) -> Segment:
+def _close_segment(segment: _Open) -> Segment:
     token_ids = segment.end.ids
     loss_mask = [0] * len(token_ids)
     logprobs: list[float | None] = [None] * len(token_ids)

@@ -38,29 +38,29 @@ class SampledTurns:
             if isinstance(name, str) and isinstance(arguments, str):
                 self._arguments[name] = arguments
 
-    def restored(self, messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    def restore_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return chat messages with the sampled texts in the place of others that say the same."""
         if not self._arguments and not self._texts:
             return list(messages)
-        return [self._restored_message(message) for message in messages]
+        return [self._restore_message(message) for message in messages]
 
-    def _restored_message(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _restore_message(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
         if message.get("role") != "assistant":
             return message
-        content = self._restored_content(message.get("content"))
+        content = self._restore_content(message.get("content"))
         calls = message.get("tool_calls")
-        restored = [self._restored_call(call) for call in calls] if calls else calls
+        restored = [self._restore_call(call) for call in calls] if calls else calls
         if content == message.get("content") and restored == calls:
             return message
         changed = {"content": content} if "content" in message else {}
         return {**message, **changed, **({"tool_calls": restored} if calls else {})}
 
-    def _restored_content(self, content: Any) -> Any:
-        text = _joined(content)
+    def _restore_content(self, content: Any) -> Any:
+        text = _join_texts(content)
         known = self._texts.get(text.strip()) if text is not None else None
         return content if known is None or content in known else known[-1]
 
-    def _restored_call(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _restore_call(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
         function, sampled = call.get("function") or {}, self._arguments.get(str(call.get("id")))
         given = function.get("arguments")
         if sampled is None or given == sampled or not isinstance(given, str):
@@ -70,7 +70,7 @@ class SampledTurns:
         return {**call, "function": {**function, "arguments": sampled}}
 
 
-def _joined(content: Any) -> str | None:
+def _join_texts(content: Any) -> str | None:
     """Return the text of a message's content; None if it has parts that are no text."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else None

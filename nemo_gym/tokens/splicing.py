@@ -12,7 +12,7 @@ _AFTER_END = 4
 """Maximum number of ids, such as a newline, that a template writes between two turns."""
 
 
-def spliced(seen: Sequence[int], closed: Sequence[int], rendered: Sequence[int]) -> list[int] | None:
+def splice(seen: Sequence[int], closed: Sequence[int], rendered: Sequence[int]) -> list[int] | None:
     """Return `seen` followed by the ids of `rendered` after the last answer; None if that position is uncertain.
 
     `seen` ends with the end token of the last answer. `rendered` is the template's prompt for the next turn, and

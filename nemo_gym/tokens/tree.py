@@ -93,7 +93,7 @@ class CallTree:
         if answer is not None and chain:
             (self._ends if answer else self._empty_ends)[chain[-1]] = call
         if answer:
-            self._answers[_of_run(answer)] = call
+            self._answers[_digest_run(answer)] = call
             if all(turn.text is not None for turn in answer):
                 self._texts[call] = "\n".join(turn.text or "" for turn in answer)
                 if len(self._texts) > _REMEMBERED_TEXTS:
@@ -102,15 +102,15 @@ class CallTree:
 
     def _parent(self, prompt: Sequence[Turn], text: Callable[[], str]) -> tuple[str | None, Edge, str | None]:
         """Return the parent of a call, its edge, and the call `beside`."""
-        found = self._ended(prompt)
+        found = self._find_ended(prompt)
         calls = reversed(self._texts) if found is None else self._summaries(*found, prompt)
-        summary = self._compacted(list(calls), text)
+        summary = self._find_compacted(list(calls), text)
         if summary is None:
             return (*found, None) if found is not None else (None, Edge.ROOT, None)
         kept = found[0] if found is not None and found[0] not in lineage(self.nodes, summary) else None
         return summary, Edge.COMPACTS, kept
 
-    def _ended(self, prompt: Sequence[Turn]) -> tuple[str, Edge] | None:
+    def _find_ended(self, prompt: Sequence[Turn]) -> tuple[str, Edge] | None:
         """Return the call whose answer is the last in the prompt, or the last whose conversation begins the prompt."""
         chain = _chain(prompt)
         last_answer = max((place for place, turn in enumerate(prompt) if turn.is_answer), default=-1)
@@ -120,16 +120,16 @@ class CallTree:
                 parent = self._empty_ends.get(chain[place])
             if parent is not None:
                 if place < last_answer:  # a later answer is in the prompt, too
-                    return self._edited(prompt, last_answer) or (parent, Edge.CONTINUES)
+                    return self._find_edited(prompt, last_answer) or (parent, Edge.CONTINUES)
                 return parent, Edge.CONTINUES
-        return self._edited(prompt, last_answer)
+        return self._find_edited(prompt, last_answer)
 
-    def _edited(self, prompt: Sequence[Turn], last_answer: int) -> tuple[str, Edge] | None:
+    def _find_edited(self, prompt: Sequence[Turn], last_answer: int) -> tuple[str, Edge] | None:
         """Return the call whose answer is the last in the prompt."""
         start = last_answer
         while start > 0 and prompt[start - 1].is_answer:
             start -= 1
-        call = self._answers.get(_of_run(prompt[start : last_answer + 1])) if last_answer >= 0 else None
+        call = self._answers.get(_digest_run(prompt[start : last_answer + 1])) if last_answer >= 0 else None
         return (call, Edge.EDITED) if call is not None else None
 
     def _summaries(self, call: str, edge: Edge, prompt: Sequence[Turn]) -> Iterator[str]:
@@ -139,17 +139,17 @@ class CallTree:
         from it. Else they are other calls of this conversation, which did not lead to `call`.
         """
         said = {turn.text for turn in prompt if turn.is_answer}
-        root, before = root_of(self.nodes, call), led_to(self.nodes, call)
+        root, before = find_root(self.nodes, call), collect_ancestors(self.nodes, call)
         said |= {self._texts.get(each) for each in before}
         for other in takewhile(lambda each: edge is Edge.EDITED or each != call, reversed(self.nodes)):
             if other not in self._texts or self._texts[other] in said:
                 continue
             if call in lineage(self.nodes, other) or (
-                edge is Edge.EDITED and root_of(self.nodes, other) == root
+                edge is Edge.EDITED and find_root(self.nodes, other) == root
             ):
                 yield other
 
-    def _compacted(self, calls: Sequence[str], text: Callable[[], str]) -> str | None:
+    def _find_compacted(self, calls: Sequence[str], text: Callable[[], str]) -> str | None:
         """Return the first of these calls whose answer is, for the most part, in the prompt."""
         prompt = text() if calls else ""
         return next((call for call in calls if _is_within(self._texts[call], prompt)), None)
@@ -158,7 +158,7 @@ class CallTree:
 # --- The trained calls ------------------------------------------------------------------------------------------
 
 
-def untrained_calls(
+def find_untrained_calls(
     nodes: Mapping[str, CallNode],
     paths: TrainedPaths,
     answers: Mapping[str, str],
@@ -179,19 +179,19 @@ def untrained_calls(
             reasons[call] = UntrainedReason.COPY
     if paths is TrainedPaths.EVERY_CALL:
         return reasons
-    trained = set(_on_paths(nodes, reasons, paths, answers, prompts))
+    trained = set(_list_path_ends(nodes, reasons, paths, answers, prompts))
     off_path = (call for call in nodes if call not in trained and call not in reasons)
     return {**reasons, **dict.fromkeys(off_path, UntrainedReason.OFF_PATH)}
 
 
-def root_of(nodes: Mapping[str, CallNode], call: str) -> str:
+def find_root(nodes: Mapping[str, CallNode], call: str) -> str:
     """Return the first call of the conversation that `call` belongs to. Compactions continue a conversation."""
     return list(lineage(nodes, call))[-1]
 
 
 def main_root(nodes: Mapping[str, CallNode]) -> str | None:
     """Return the root with the most calls, the first of several; None without calls."""
-    sizes = Counter(root_of(nodes, call) for call in nodes)
+    sizes = Counter(find_root(nodes, call) for call in nodes)
     return max(sizes, key=lambda root: sizes[root], default=None)
 
 
@@ -203,7 +203,7 @@ def lineage(nodes: Mapping[str, CallNode], call: str) -> Iterator[str]:
         at = nodes[at].parent
 
 
-def led_to(nodes: Mapping[str, CallNode], call: str) -> set[str]:
+def collect_ancestors(nodes: Mapping[str, CallNode], call: str) -> set[str]:
     """Return a call and all calls that led to it, those that were kept beside a summary included."""
     found: set[str] = set()
     ends: list[str | None] = [call]
@@ -216,7 +216,7 @@ def led_to(nodes: Mapping[str, CallNode], call: str) -> set[str]:
     return found
 
 
-def _on_paths(
+def _list_path_ends(
     nodes: Mapping[str, CallNode],
     unusable: Mapping[str, UntrainedReason],
     paths: TrainedPaths,
@@ -224,18 +224,18 @@ def _on_paths(
     prompts: Callable[[str], str],
 ) -> Iterator[str]:
     ends = {
-        root_of(nodes, call): call for call in nodes if call not in unusable
+        find_root(nodes, call): call for call in nodes if call not in unusable
     }  # the last call of each root
     if paths is TrainedPaths.EVERY_ROOT:
         for end in ends.values():
-            yield from led_to(nodes, end)
+            yield from collect_ancestors(nodes, end)
         return
     main = main_root({call: node for call, node in nodes.items() if node.is_answered})
     waiting, read = dict(ends), [ends[main]] if main in ends else []
     if main is not None:
         waiting.pop(main, None)
     while read:
-        path = led_to(nodes, read.pop())
+        path = collect_ancestors(nodes, read.pop())
         yield from path
         repeated = {nodes[call].parent for call in path if nodes[call].edge is Edge.CONTINUES}
         text = "\n".join(prompts(call) for call in path if call not in repeated)
@@ -262,5 +262,5 @@ def _chain(turns: Sequence[Turn]) -> list[bytes]:
     return digests
 
 
-def _of_run(turns: Sequence[Turn]) -> bytes:
+def _digest_run(turns: Sequence[Turn]) -> bytes:
     return b"".join(turn.digest for turn in turns)

@@ -61,7 +61,7 @@ def _unreadable(file: Path, reason: str) -> ConfigError:
 def _tokens_in(document: Mapping[str, Any]) -> Iterator[tuple[int, bytes]]:
     """Yield the ids and bytes of a parsed file; added tokens last, because they replace others."""
     vocabulary = document["model"]["vocab"]
-    to_bytes = _reader_of(document)
+    to_bytes = _choose_reader(document)
     if isinstance(vocabulary, list):  # Unigram: a token and its score
         yield from ((number, to_bytes(token)) for number, (token, _) in enumerate(vocabulary))
     else:
@@ -70,12 +70,12 @@ def _tokens_in(document: Mapping[str, Any]) -> Iterator[tuple[int, bytes]]:
         yield added["id"], added["content"].encode()
 
 
-def _reader_of(document: Mapping[str, Any]) -> Callable[[str], bytes]:
+def _choose_reader(document: Mapping[str, Any]) -> Callable[[str], bytes]:
     kinds = {part["type"] for part in _parts(document.get("decoder"))}
     kinds |= {part["type"] for part in _parts(document.get("pre_tokenizer"))}
     if "ByteLevel" in kinds:
-        return _from_byte_level
-    return _from_word_piece if "WordPiece" in kinds else _from_byte_fallback
+        return _read_byte_level
+    return _read_word_piece if "WordPiece" in kinds else _read_byte_fallback
 
 
 def _parts(component: Any) -> Iterator[Mapping[str, Any]]:
@@ -85,24 +85,24 @@ def _parts(component: Any) -> Iterator[Mapping[str, Any]]:
     yield from component.get("decoders") or component.get("pretokenizers") or [component]
 
 
-def _from_byte_level(token: str) -> bytes:
-    table = _byte_of_characters()
+def _read_byte_level(token: str) -> bytes:
+    table = _map_characters()
     if all(character in table for character in token):
         return bytes(table[character] for character in token)
     return token.encode()
 
 
-def _from_byte_fallback(token: str) -> bytes:
+def _read_byte_fallback(token: str) -> bytes:
     byte = _BYTE.fullmatch(token)
     return bytes.fromhex(byte[1]) if byte else token.replace(_SPACE, " ").encode()
 
 
-def _from_word_piece(token: str) -> bytes:
+def _read_word_piece(token: str) -> bytes:
     return token.removeprefix("##").encode()
 
 
 @cache
-def _byte_of_characters() -> Mapping[str, int]:
+def _map_characters() -> Mapping[str, int]:
     """Return the byte that each character stands for in byte-level vocabularies.
 
     Printable characters of Latin-1 stand for themselves, and the other bytes, in order, are the characters from 256.

@@ -21,7 +21,7 @@ from nemo_gym.transport._single_call import call_once as call_once
 from nemo_gym.transport._single_call import call_once_blocking as call_once_blocking
 from nemo_gym.transport.caller import Caller as Caller
 from nemo_gym.transport.caller import RetryBudget as RetryBudget
-from nemo_gym.transport.caller import failure_of_reply as failure_of_reply
+from nemo_gym.transport.caller import read_reply_failure as read_reply_failure
 from nemo_gym.transport.calls import Call as Call
 from nemo_gym.transport.calls import Reply as Reply
 from nemo_gym.transport.calls import Transport as Transport

@@ -123,13 +123,13 @@ class AnswerParser:
 
     def _read_head(self) -> bool:
         at = self._at
-        end = self._end_of_block()
+        end = self._find_block_end()
         if end < 0:
             begun = self._data[at : at + 7]
             if not b"HTTP/1.".startswith(begun):
                 raise AnswerError(f"the response begins with {self._data[at : at + 40]!r}")
             return False
-        first, *lines = _lines_of(self._data[at:end])
+        first, *lines = _split_lines(self._data[at:end])
         status_line = _STATUS_LINE.fullmatch(first)
         if status_line is None:
             raise AnswerError(f"the status line is {first[:40]!r}")
@@ -143,7 +143,7 @@ class AnswerParser:
         self._read_headers(lines, status_line[1] == b"1")
         return True
 
-    def _end_of_block(self) -> int:
+    def _find_block_end(self) -> int:
         """Return the index after the next blank line; -1 if it has not arrived. Raises `AnswerError`."""
         data, at = self._data, self._at
         searched = max(at, self._searched - 3)
@@ -162,7 +162,7 @@ class AnswerParser:
         """Determine how the body ends (RFC 9112, section 6.3). Raises `AnswerError` for conflicting headers."""
         framing: dict[bytes, list[bytes]] = {}
         for line in lines:
-            name, value = _checked_header(line)
+            name, value = _parse_header(line)
             self._headers.append((name, value))
             if name.lower() in _FRAMING:
                 framing.setdefault(name.lower(), []).append(value.strip(b" \t").lower())
@@ -177,7 +177,7 @@ class AnswerParser:
             self._coding = b", ".join(each for each in framing[b"content-encoding"] if each != b"identity")
         self.keeps_alive = b"close" not in options and (is_http_1_1 or b"keep-alive" in options)
         if lengths:
-            self._left = _length_of(lengths[0])
+            self._left = _parse_length(lengths[0])
         if self._skips_body or self._status in _NO_BODY:
             self._finish()
         elif codings:
@@ -239,11 +239,11 @@ class AnswerParser:
         if data.startswith(b"\r\n", at):
             self._at += 2
         else:
-            end = self._end_of_block()
+            end = self._find_block_end()
             if end < 0:
                 return False
-            for line in _lines_of(data[at:end]):
-                _checked_header(line)
+            for line in _split_lines(data[at:end]):
+                _parse_header(line)
             self._at = end
         self._finish()
         return True
@@ -266,7 +266,7 @@ class AnswerParser:
 _LINE_BREAK_FAULT: Final = "a header line ends with a lone CR or LF"
 
 
-def _lines_of(block: bytes) -> list[bytes]:
+def _split_lines(block: bytes) -> list[bytes]:
     """Split a header block into lines. Raises `AnswerError` for control characters."""
     lines = block.split(b"\r\n")
     del lines[-2:]
@@ -279,7 +279,7 @@ def _lines_of(block: bytes) -> list[bytes]:
     return lines
 
 
-def _checked_header(line: bytes) -> tuple[bytes, bytes]:
+def _parse_header(line: bytes) -> tuple[bytes, bytes]:
     """Return the header's name and value.
 
     Errors quote only the start of a malformed line, which may contain a secret.
@@ -292,7 +292,7 @@ def _checked_header(line: bytes) -> tuple[bytes, bytes]:
     return name, value
 
 
-def _length_of(value: bytes) -> int:
+def _parse_length(value: bytes) -> int:
     if not value.isdigit() or len(value) > _MAX_LENGTH_DIGITS:
         raise AnswerError(f"the Content-Length is {value[:40]!r}")
     return int(value)

@@ -12,7 +12,7 @@ import aiohttp
 
 from nemo_gym.config.tls import context_trusting_also
 from nemo_gym.transport._errors import DISCONNECTED, MALFORMED_ANSWER, call_failed
-from nemo_gym.transport._plain_http import CONNECT_TIMEOUT_S, IDLE_S, connecting_failed, probe_when_silent
+from nemo_gym.transport._plain_http import CONNECT_TIMEOUT_S, IDLE_S, build_connect_error, probe_when_silent
 from nemo_gym.transport.calls import Call, Reply
 
 
@@ -29,7 +29,7 @@ class FullHttp:
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=IDLE_S, socket_factory=_probed_socket, ssl=self._tls
+                    limit=0, keepalive_timeout=IDLE_S, socket_factory=_open_probed_socket, ssl=self._tls
                 ),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -51,7 +51,7 @@ class FullHttp:
         except (aiohttp.ConnectionTimeoutError, aiohttp.ServerTimeoutError) as error:
             raise call_failed("connect_timeout", base_url, error) from error
         except aiohttp.ClientConnectorError as error:
-            raise connecting_failed(base_url, error.os_error) from error
+            raise build_connect_error(base_url, error.os_error) from error
         except aiohttp.ClientResponseError as error:
             raise call_failed(MALFORMED_ANSWER, base_url, error) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -63,7 +63,7 @@ class FullHttp:
             self._session = None
 
 
-def _probed_socket(address_info: Any) -> socket.socket:
+def _open_probed_socket(address_info: Any) -> socket.socket:
     family, kind, protocol, _, _ = address_info
     connection = socket.socket(family=family, type=kind, proto=protocol)
     probe_when_silent(connection)

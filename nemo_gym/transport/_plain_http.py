@@ -75,7 +75,7 @@ class _Origin:
     begins: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, base_url: str, most_opening: int, tls: ssl.SSLContext | None) -> _Origin:
+    def from_url(cls, base_url: str, most_opening: int, tls: ssl.SSLContext | None) -> _Origin:
         try:
             parts = urlsplit(base_url)
             port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -244,7 +244,7 @@ class PlainHttp:
     async def send(self, base_url: str, call: Call) -> Reply:
         origin = self._origins.get(base_url)
         if origin is None:
-            origin = self._origins[base_url] = _Origin.of(base_url, self.most_opening, self.tls)
+            origin = self._origins[base_url] = _Origin.from_url(base_url, self.most_opening, self.tls)
         request = origin.request(call)
         connection = _idle_connection(origin)
         if connection is None:
@@ -330,13 +330,13 @@ async def _connect(origin: _Origin, connection: _Connection, run: str | None) ->
             raise call_failed(
                 "connect_timeout", origin.url, f"no connection within {CONNECT_TIMEOUT_S:g} s"
             ) from error
-        raise connecting_failed(origin.url, error) from error
+        raise build_connect_error(origin.url, error) from error
     if not connection.is_silent():
         connection.abort()
         raise call_failed("unasked_answer", origin.url, "before the request")
 
 
-def connecting_failed(peer: str, cause: OSError) -> TransportError:
+def build_connect_error(peer: str, cause: OSError) -> TransportError:
     """Return the error for a connection that could not be opened: nothing was sent."""
     if isinstance(cause, ssl.SSLCertVerificationError):
         return call_failed("untrusted", peer, cause.verify_message)

@@ -22,7 +22,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from nemo_gym import clock
-from nemo_gym.failures import DeadlineError, Failure, TransportError, error_of
+from nemo_gym.failures import DeadlineError, Failure, TransportError, build_error
 from nemo_gym.json_objects import object_in
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.transport._errors import DISCONNECTED, REDIRECTED, call_failed
@@ -30,7 +30,7 @@ from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Received, Reply, T
 from nemo_gym.transport.circuit_breaker import (
     UNREACHABLE_CODES,
     UNREACHABLE_STATUSES,
-    breakers_of,
+    find_breakers,
 )
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline, Timer
 from nemo_gym.transport.directory import Directory
@@ -79,14 +79,14 @@ class Caller:
         self._headers_with_body = {"content-type": "application/json", **self._own_headers}
         self.directory = directory
         self.transport = transport
-        self._breakers = breakers_of(transport)
+        self._breakers = find_breakers(transport)
         self._out = self._breakers.by_url
         self._budget = budget or RetryBudget()
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or _new_rng()
 
-    def by_url(self, urls: Iterable[str], budget: RetryBudget | None = None) -> Caller:
+    def narrow_to_urls(self, urls: Iterable[str], budget: RetryBudget | None = None) -> Caller:
         """Return a caller for which the base URLs `urls` are server names: it calls one replica and no other."""
         return Caller(
             Directory({url: [url] for url in urls}), self.transport, budget=budget, token=self.token
@@ -150,7 +150,7 @@ class Caller:
             breaker = self._out.get(url)
             cause = f" ({breaker.cause})" if breaker is not None else ""
             raise DeadlineError(
-                f"the deadline passed while waiting for {call.method} {_shown(call.path)} of `{server}` ({url}){cause}",
+                f"the deadline passed while waiting for {call.method} {_strip(call.path)} of `{server}` ({url}){cause}",
                 code="rollout_deadline",
                 retryable=True,
                 remedy="Raise +rollout_timeout_s if rollouts need longer.",
@@ -165,7 +165,7 @@ class Caller:
         while True:
             attempt += 1
             if self._out and (given_up := await self._wait_while_open(url)) is not None:
-                return _returned_or_raised(given_up, url)
+                return _return_or_raise(given_up, url)
             if call.propagated is not None:
                 call.headers[DEADLINE_HEADER] = f"{call.propagated.seconds_left(self._clock):.3f}"
             last: TransportError | Reply
@@ -182,12 +182,12 @@ class Caller:
             if isinstance(last, Reply) and last.status == 429 and not is_our_envelope(last):
                 self._breakers.refusals += 1
             if not _may_be_sent_again(last, call.repeatable) or (call.fails_over and _is_undelivered(last)):
-                return _returned_or_raised(last if call.repeatable else _ambiguous(last, call), url)
+                return _return_or_raise(last if call.repeatable else _ambiguous(last, call), url)
             now = self._clock()
             failing_since = now if failing_since is None else failing_since
             wait = self._wait_before_next(url, last, attempt, now - failing_since)
             if wait is None:
-                return _returned_or_raised(last, url)
+                return _return_or_raise(last, url)
             self._log(server, url, call, last, now)
             await self._sleep(wait)
 
@@ -219,7 +219,7 @@ class Caller:
                 return None
             left = self._budget.seconds - (now - breaker.since)
             if left <= 0:
-                return breaker.given_up(now)
+                return breaker.give_up(now)
             await self._sleep(min(left, breaker.seconds_to_wait(now)))
         return None
 
@@ -228,10 +228,10 @@ class Caller:
         if self._budget.is_logged and self._breakers.should_log(url, kind, now):
             cause = kind if isinstance(last, Reply) else last.failure.message
             log.warning("%s %s of `%s` (%s) failed: %s; retrying [%s]",
-                        call.method, _shown(call.path), server, url, cause, call.session or "no session")  # fmt: skip
+                        call.method, _strip(call.path), server, url, cause, call.session or "no session")  # fmt: skip
 
 
-def _shown(path: str) -> str:
+def _strip(path: str) -> str:
     """Return a path for messages: without its query, which may contain a key."""
     return path.partition("?")[0]
 
@@ -258,29 +258,29 @@ def _ambiguous(last: TransportError | Reply, call: Call) -> TransportError | Rep
     """Convert a broken connection of a call with side effects to `ambiguous_delivery`."""
     if isinstance(last, Reply) or last.failure.code != DISCONNECTED:
         return last
-    what = f"{call.method} {_shown(call.path)}"
+    what = f"{call.method} {_strip(call.path)}"
     message = f"{last.failure.message}; {what} may have been executed, so it was not retried"
-    ambiguous = error_of(replace(last.failure, code=AMBIGUOUS, message=message))
+    ambiguous = build_error(replace(last.failure, code=AMBIGUOUS, message=message))
     ambiguous.__cause__ = last
     assert isinstance(ambiguous, TransportError)
     return ambiguous
 
 
-def _returned_or_raised(end: TransportError | Reply, url: str) -> Reply:
+def _return_or_raise(end: TransportError | Reply, url: str) -> Reply:
     if not isinstance(end, Reply):
         raise end
     if end.status in REDIRECTS:
-        target = _shown(end.headers.get("location", "nowhere"))
+        target = _strip(end.headers.get("location", "nowhere"))
         raise call_failed(REDIRECTED, url, f"HTTP {end.status} to {target}")
     return end
 
 
 def is_our_envelope(reply: Reply) -> bool:
     """Return whether a server of this gym wrote the error reply."""
-    return b'"retryable":' in reply.body and failure_of_reply(reply) is not None
+    return b'"retryable":' in reply.body and read_reply_failure(reply) is not None
 
 
-def failure_of_reply(reply: Received) -> Failure | None:
+def read_reply_failure(reply: Received) -> Failure | None:
     """Return the failure in an error envelope of the gym; None for other replies."""
     return Failure.from_wire(object_in(reply.body), status=reply.status)
 

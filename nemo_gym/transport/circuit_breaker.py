@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from nemo_gym.failures import TransportError, error_of
+from nemo_gym.failures import TransportError, build_error
 from nemo_gym.transport.calls import Reply, Transport
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class CircuitBreaker:
         elif self.state is CircuitState.CLOSED and self.failures >= FAILURES_TO_OPEN:
             self._become(CircuitState.OPEN, now)
 
-    def given_up(self, now: float) -> TransportError | Reply:
+    def give_up(self, now: float) -> TransportError | Reply:
         """Return the result of a call that stops waiting.
 
         The error is not retryable: after the whole budget of a caller, another attempt at the rollout is pointless.
@@ -119,7 +119,7 @@ class CircuitBreaker:
             return self.last
         tried = f"tried {self.failures} times in {now - self.since:.1f} s"
         failure = self.last.failure
-        error = error_of(replace(failure, message=f"{failure.message}; {tried}", retryable=False))
+        error = build_error(replace(failure, message=f"{failure.message}; {tried}", retryable=False))
         assert isinstance(error, TransportError)
         return error
 
@@ -187,7 +187,7 @@ class CircuitBreakers:
 _of_transport: weakref.WeakKeyDictionary[Transport, CircuitBreakers] = weakref.WeakKeyDictionary()
 
 
-def breakers_of(transport: Transport) -> CircuitBreakers:
+def find_breakers(transport: Transport) -> CircuitBreakers:
     """Return the circuit breakers that all callers of `transport` share."""
     breakers = _of_transport.get(transport)
     if breakers is None:

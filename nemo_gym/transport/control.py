@@ -40,7 +40,7 @@ _END_OF_PATH = re.compile(r"[?#;]")
 
 
 @lru_cache(maxsize=4096)
-def routed_path(written: str) -> str:
+def normalize_path(written: str) -> str:
     """Normalize a path: decoded, in lower case, without query, dot segments and empty segments."""
     path = written
     for _ in range(_MAX_ENCODINGS):
@@ -60,5 +60,5 @@ def routed_path(written: str) -> str:
 
 def is_control_route(written: str) -> bool:
     """Return whether `written`, a path or a tool name, could reach a control route."""
-    path = routed_path(written)
+    path = normalize_path(written)
     return path in CONTROL_ROUTES or path.startswith(ROLLOUT_RECORDS + "/")

@@ -48,7 +48,7 @@ class Timer:
             loop = asyncio.get_running_loop()
             self.at = loop.time() + seconds
             """The time at which it expires, on the event loop's clock."""
-            self._waiting = _timers_of(loop).wait(self)
+            self._waiting = _find_timers(loop).wait(self)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the event loop call `expire` at its time."""
@@ -117,7 +117,7 @@ class _Timers:
 _of_thread = threading.local()
 
 
-def _timers_of(loop: asyncio.AbstractEventLoop) -> _Timers:
+def _find_timers(loop: asyncio.AbstractEventLoop) -> _Timers:
     """Return the timers of the running event loop."""
     timers: _Timers | None = getattr(_of_thread, "timers", None)
     if timers is None or timers.loop is not loop:

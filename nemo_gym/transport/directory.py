@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from nemo_gym.config.addresses import called_host
+from nemo_gym.config.addresses import find_called_host
 from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.tls import uses_tls
@@ -24,7 +24,7 @@ from nemo_gym.names import (
 
 def base_url(host: str, port: int, *, is_tls: bool = False) -> str:
     """`http://host:port`, or `https://`, with a wildcard host replaced by the loopback address that reaches it."""
-    host, scheme = called_host(host), "https" if is_tls else "http"
+    host, scheme = find_called_host(host), "https" if is_tls else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
@@ -45,7 +45,7 @@ def server_block(instance: object) -> Mapping[str, Any] | None:
     return None
 
 
-def bound_hosts(config: Mapping[str, Any]) -> Iterator[str]:
+def list_bound_hosts(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield the host of every server of a running gym, the head server included."""
     for instance in config.values():
         host = member(server_block(instance) or instance, "host")
@@ -53,7 +53,7 @@ def bound_hosts(config: Mapping[str, Any]) -> Iterator[str]:
             yield host
 
 
-def aliases_of(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def list_aliases(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield every second name of an agent, and the agent."""
     for name, instance in config.items():
         agent = member(instance, "environment_servers", AGENT_ALIAS, "agent_server", "name")
@@ -69,7 +69,7 @@ class Directory:
         self._round_robin = {name: itertools.count() for name in self._replicas}
 
     @classmethod
-    def of_config(cls, config: Mapping[str, Any]) -> Directory:
+    def from_config(cls, config: Mapping[str, Any]) -> Directory:
         replicas: dict[str, list[str]] = {}
         for name, instance in config.items():
             block = server_block(instance)
@@ -78,7 +78,7 @@ class Directory:
             ports = block.get(REPLICA_PORTS_KEY) or [block["port"]]
             host, is_tls = block.get("host") or DEFAULT_HOST, uses_tls(config)
             replicas[name] = [base_url(host, port, is_tls=is_tls) for port in ports]
-        for name, agent in aliases_of(config):
+        for name, agent in list_aliases(config):
             if agent in replicas:
                 replicas[name] = replicas[agent]
         return cls(replicas)
@@ -107,7 +107,7 @@ class Directory:
             return urls[0]
         if session is None:
             return self._next(server, urls, is_out)
-        return urls[home_of(session, len(urls))]
+        return urls[choose_home(session, len(urls))]
 
     def _next(self, server: str, urls: Sequence[str], is_out: Callable[[str], bool] | None) -> str:
         if is_out is not None:
@@ -115,7 +115,7 @@ class Directory:
         return urls[next(self._round_robin[server]) % len(urls)]
 
 
-def home_of(session: str, replicas: int) -> int:
+def choose_home(session: str, replicas: int) -> int:
     """Return the number of the replica for a session, among `replicas` of them, by rendezvous hashing.
 
     Of the sessions of n replicas, an added one gets the share 1/(n + 1), and all others keep their replica.

@@ -23,7 +23,7 @@ def new_run() -> str:
 
 def listen(run: str, url: str, backlog: int) -> socket.socket | None:
     """Listen for the calls of a run to the server at `url`; None where that is not supported."""
-    return listen_at(socket.AF_UNIX, _name_of(run, url), backlog) if IS_SUPPORTED else None
+    return listen_at(socket.AF_UNIX, _build_name(run, url), backlog) if IS_SUPPORTED else None
 
 
 def listen_at(family: int, address: Any, backlog: int) -> socket.socket:
@@ -45,12 +45,12 @@ def connect(run: str, url: str) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.setblocking(False)
     try:
-        connection.connect(_name_of(run, url))
+        connection.connect(_build_name(run, url))
     except OSError:
         connection.close()
         return None
     return connection
 
 
-def _name_of(run: str, url: str) -> str:
+def _build_name(run: str, url: str) -> str:
     return f"\0nemo_gym {run} {url}"

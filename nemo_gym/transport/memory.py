@@ -44,7 +44,7 @@ class InMemoryTransport:
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
         headers += target["headers"]
         scope = {**target, "method": call.method, "headers": headers}
-        await app(scope, WholeBody(call.body or b"", until_cancelled), receiver)
+        await app(scope, WholeBody(call.body or b"", wait_until_cancelled), receiver)
         if receiver.reply is None:
             raise call_failed(DISCONNECTED, base_url, "the app returned too early")
         return receiver.reply
@@ -68,7 +68,7 @@ def _target(base_url: str, url_path: str) -> Mapping[str, Any]:
     }
 
 
-async def until_cancelled() -> Message:
+async def wait_until_cancelled() -> Message:
     """Wait forever: an in-memory client disconnects by cancellation only."""
     await asyncio.get_running_loop().create_future()
     raise AssertionError("unreachable")
@@ -98,7 +98,7 @@ class ReplyCollector:
                 self.reply = Reply(self._status, self._headers, self._body)
 
 
-async def reply_of(handler: ASGIApp, scope: Scope, receive: Receive) -> Reply:
+async def collect_reply(handler: ASGIApp, scope: Scope, receive: Receive) -> Reply:
     """Return the reply of a handler to a request."""
     collector = ReplyCollector()
     await handler(scope, receive, collector)

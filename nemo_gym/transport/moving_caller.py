@@ -14,7 +14,7 @@ from nemo_gym.transport.caller import Caller
 from nemo_gym.transport.calls import Call, Reply, Transport
 from nemo_gym.transport.deadline import Deadline
 from nemo_gym.transport.http import HttpTransport
-from nemo_gym.transport.moving_directory import NODE_LOST, MovingDirectory, directory_of
+from nemo_gym.transport.moving_directory import NODE_LOST, MovingDirectory, build_directory
 
 GENERATION_HEADER = "x-ng-generation"
 """The generation of the called replica in the caller's directory. A replica of another generation refuses the call,
@@ -27,9 +27,9 @@ ASK_EVERY_S = 1.0
 _ANSWER_WITHIN_S = 5.0
 
 
-def caller_of(config: Mapping[str, Any], transport: Transport, token: str | None) -> Caller:
+def build_caller(config: Mapping[str, Any], transport: Transport, token: str | None) -> Caller:
     """Return a caller of the servers of a running gym."""
-    directory = directory_of(config)
+    directory = build_directory(config)
     if isinstance(transport, HttpTransport):
         transport.call_locally(config.get(LOCAL_SOCKETS_KEY))
     if isinstance(directory, MovingDirectory):

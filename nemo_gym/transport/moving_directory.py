@@ -15,18 +15,18 @@ from typing import Any
 from nemo_gym.failures import TransportError
 from nemo_gym.names import DIRECTORY_KEY
 from nemo_gym.transport.deadline import Timer
-from nemo_gym.transport.directory import Directory, home_of
+from nemo_gym.transport.directory import Directory, choose_home
 
 NODE_LOST = "node_lost"
 """The failure code of a call to a replica that is no longer there."""
 _SESSIONS_REMEMBERED = 50_000
 
 
-def directory_of(config: Mapping[str, Any]) -> Directory:
+def build_directory(config: Mapping[str, Any]) -> Directory:
     """Return the directory of a running gym's servers."""
     if DIRECTORY_KEY in config:
         return MovingDirectory(config[DIRECTORY_KEY])
-    return Directory.of_config(config)
+    return Directory.from_config(config)
 
 
 class MovingDirectory(Directory):
@@ -82,7 +82,7 @@ class MovingDirectory(Directory):
             return self._next(server, urls[:taking], is_out)
         number = self._homes.get((server, session))
         if number is None:
-            number = home_of(session, taking)
+            number = choose_home(session, taking)
             self._homes[server, session] = number
             if len(self._homes) > _SESSIONS_REMEMBERED:
                 del self._homes[next(iter(self._homes))]

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nemo_gym.config.tls import ca_of
-from nemo_gym.transport.circuit_breaker import breakers_of
+from nemo_gym.config.tls import read_ca
+from nemo_gym.transport.circuit_breaker import find_breakers
 from nemo_gym.transport.http import HttpTransport
 
 _transports: dict[tuple[asyncio.AbstractEventLoop, str | None], HttpTransport] = {}
@@ -28,7 +28,7 @@ def process_transport(ca: str | None = None) -> HttpTransport:
 
 def transport_to(config: Mapping[str, Any]) -> HttpTransport:
     """Return the pooled transport of the running event loop to the servers of a gym."""
-    return process_transport(ca_of(config))
+    return process_transport(read_ca(config))
 
 
 async def close_transports() -> None:
@@ -40,12 +40,12 @@ async def close_transports() -> None:
 def open_circuits() -> list[dict[str, Any]]:
     """Return the endpoints that the running event loop cannot reach, as JSON."""
     now = time.monotonic()
-    return [circuit for transport in _own() for circuit in breakers_of(transport).to_wire(now)]
+    return [circuit for transport in _own() for circuit in find_breakers(transport).to_wire(now)]
 
 
 def rate_limited_calls() -> int:
     """Return how many calls of the running event loop were answered with HTTP 429."""
-    return sum(breakers_of(transport).refusals for transport in _own())
+    return sum(find_breakers(transport).refusals for transport in _own())
 
 
 def _own() -> Iterator[HttpTransport]:

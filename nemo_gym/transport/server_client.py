@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import clock
 from nemo_gym.config.keys import DEFAULT_HOST
-from nemo_gym.config.tls import ca_of, uses_tls
+from nemo_gym.config.tls import read_ca, uses_tls
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
 from nemo_gym.json_objects import dump_json, parse_json
@@ -35,8 +35,8 @@ from nemo_gym.transport.context import (
 )
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import base_url
-from nemo_gym.transport.moving_caller import caller_of
-from nemo_gym.transport.moving_directory import directory_of
+from nemo_gym.transport.moving_caller import build_caller
+from nemo_gym.transport.moving_directory import build_directory
 from nemo_gym.transport.pools import transport_to
 
 if TYPE_CHECKING:
@@ -121,30 +121,30 @@ class ServerClient(BaseModel):
     @classmethod
     def connect(cls, config: Mapping[str, Any], *, transport: Transport, token: str | None) -> ServerClient:
         """Create a client over `transport` for the servers of `config`."""
-        client = cls(head_server_config=_head_of(config), global_config_dict=config)
-        client.__dict__["own_caller"] = caller_of(config, transport, token)
+        client = cls(head_server_config=_read_head_address(config), global_config_dict=config)
+        client.__dict__["own_caller"] = build_caller(config, transport, token)
         return client
 
     @classmethod
     def load_head_server_config(cls) -> BaseServerConfig:
         from nemo_gym.config.current import get_global_config_dict
 
-        return _head_of(get_global_config_dict())
+        return _read_head_address(get_global_config_dict())
 
     @classmethod
     def load_from_global_config(cls, head_server_config: BaseServerConfig | None = None) -> ServerClient:
         """Create a client from the configuration of a head server. Raises `ConfigError` if it is unreachable."""
         from omegaconf import OmegaConf
 
-        from nemo_gym.config.current import token_of_run
+        from nemo_gym.config.current import read_run_token
 
         head = head_server_config or cls.load_head_server_config()
         tls = own_tls()
         url = base_url(head.host, head.port, is_tls=uses_tls(tls))
         try:
-            token = token_of_run()
+            token = read_run_token()
             call = Call("GET", "/global_config_dict_yaml", headers={TOKEN_HEADER: token} if token else {})
-            reply = call_once_blocking(url, call, timeout_s=10, ca=ca_of(tls))
+            reply = call_once_blocking(url, call, timeout_s=10, ca=read_ca(tls))
             if not reply.ok:
                 raise ValueError(f"HTTP {reply.status}")
             text = reply.json()
@@ -166,10 +166,10 @@ class ServerClient(BaseModel):
     @cached_property
     def own_caller(self) -> Caller:
         """The client's caller, created on first use."""
-        from nemo_gym.config.current import token_of_run
+        from nemo_gym.config.current import read_run_token
 
         config = _plain(self.global_config_dict)
-        return caller_of(config, transport_to(config), token_of_run())
+        return build_caller(config, transport_to(config), read_run_token())
 
     def caller(self) -> Caller:
         """Return the caller behind this client."""
@@ -183,9 +183,9 @@ class ServerClient(BaseModel):
     async def post_everywhere(self, server_name: str, url_path: str, *, json: Any) -> list[ServerReply]:
         """Send a repeatable call to all processes of `server_name`, without a session."""
         urls = self.own_caller.directory.replicas(server_name)
-        by_url = self.own_caller.by_url(urls)
+        by_url = self.own_caller.narrow_to_urls(urls)
         calls = (
-            by_url.call(url, "POST", url_path, body=_body_of(json, None), repeatable=True) for url in urls
+            by_url.call(url, "POST", url_path, body=_dump_body(json, None), repeatable=True) for url in urls
         )
         replies = await asyncio.gather(*calls)
         return [
@@ -229,7 +229,7 @@ class ServerClient(BaseModel):
         call = _new_call(method, url_path, json, data, params, headers)
         if cookies:
             call.headers["cookie"] = cookie_header(cookies)
-            session = session or session_of_cookies(cookies)
+            session = session or read_cookies_session(cookies)
         if repeatable is not None:
             call.repeatable = repeatable
         _put_own_headers(call, server_name, self.own_caller.token, session, context)
@@ -253,7 +253,7 @@ def _read_seconds(timeout: float | aiohttp.ClientTimeout) -> float | None:
     return timeout if isinstance(timeout, int | float) else timeout.total
 
 
-def _head_of(config: Mapping[str, Any]) -> BaseServerConfig:
+def _read_head_address(config: Mapping[str, Any]) -> BaseServerConfig:
     """Return the address of the head server."""
     head = config.get(HEAD_SERVER_KEY_NAME) or {}
     return BaseServerConfig(
@@ -271,7 +271,7 @@ def _new_call(
 ) -> Call:
     path = f"{url_path}?{urlencode(params)}" if params else url_path
     call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
-    body = _body_of(json, data)
+    body = _dump_body(json, data)
     if body is not None:
         call_headers.setdefault("content-type", "application/json")
     is_repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
@@ -307,7 +307,7 @@ def _no_such_tool(url_path: str) -> Reply:
     return Reply(failure.http_status, headers, orjson.dumps(failure.to_wire()))
 
 
-def session_of_cookies(cookies: Mapping[str, Any] | None) -> str | None:
+def read_cookies_session(cookies: Mapping[str, Any] | None) -> str | None:
     """Return the session in the cookies of an earlier reply, which selects the replica."""
     for name, value in (cookies or {}).items():
         if name.startswith("ng_session_"):
@@ -315,7 +315,7 @@ def session_of_cookies(cookies: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def _body_of(json: Any, data: bytes | str | None) -> bytes | None:
+def _dump_body(json: Any, data: bytes | str | None) -> bytes | None:
     if data is not None:
         return data.encode() if isinstance(data, str) else data
     if json is None:
@@ -344,9 +344,9 @@ def _plain(config: Any) -> Mapping[str, Any]:
 
 def own_tls() -> dict[str, Any]:
     """Return the TLS files of this process's gym under their key; empty without TLS."""
-    from nemo_gym.config.current import value_of_run
+    from nemo_gym.config.current import read_run_value
 
-    tls = value_of_run(TLS_KEY)
+    tls = read_run_value(TLS_KEY)
     return {TLS_KEY: dict(tls)} if tls else {}
 
 
@@ -357,7 +357,7 @@ async def request(method: str, url: str, **options: Any) -> aiohttp.ClientRespon
     """
     options = {name: value for name, value in options.items() if not name.startswith("_")}
     if "json" in options:
-        options["data"] = _body_of(options.pop("json"), None)
+        options["data"] = _dump_body(options.pop("json"), None)
         options["headers"] = {"Content-Type": "application/json", **(options.get("headers") or {})}
     return await transport_to(own_tls()).session().request(method, url, **options)
 
@@ -392,7 +392,7 @@ def get_server_url(server_name: str) -> str:
     """Return the base URL of a server of this process's gym."""
     from nemo_gym.config.current import get_global_config_dict
 
-    return directory_of(_plain(get_global_config_dict())).choose(server_name, None)
+    return build_directory(_plain(get_global_config_dict())).choose(server_name, None)
 
 
 def is_nemo_gym_fastapi_entrypoint(file: str) -> bool:

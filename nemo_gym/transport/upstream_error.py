@@ -12,7 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from nemo_gym.failures import Failure
-from nemo_gym.transport import failure_of_reply
+from nemo_gym.transport import read_reply_failure
 
 if TYPE_CHECKING:
     from nemo_gym.transport.server_client import ServerReply
@@ -24,7 +24,7 @@ class UpstreamError(ClientResponseError):
     def __init__(self, reply: ServerReply) -> None:
         request = RequestInfo(URL(reply.url), reply.method, CIMultiDictProxy(CIMultiDict()), URL(reply.url))
         self.response_content = reply.body
-        self.failure: Failure | None = failure_of_reply(reply)
+        self.failure: Failure | None = read_reply_failure(reply)
         text = self.failure.message if self.failure else reply.body[:2000].decode(errors="replace")
         if self.failure and self.failure.place:
             text += f", raised at {self.failure.place}"

@@ -20,7 +20,7 @@ _SHOWN_CHARS = 200
 
 def check_program(reply: bytes, expected: str, tolerance: float) -> None:
     """Compare a program's exit status and output, in a reply of the harness. Raises SolutionFailed."""
-    fields = _loaded(reply)
+    fields = _load(reply)
     if not isinstance(fields, dict):
         raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
     status, stdout, stderr = fields.get("status"), fields.get("stdout"), str(fields.get("stderr"))
@@ -44,11 +44,11 @@ def check_return_value(reply: bytes, name: str, accepted: Sequence[Any], toleran
     that are not integers may differ by `tolerance` (`is_same_number`).
     """
     try:
-        value = _as_json(_loaded(reply))
+        value = _untag_json(_load(reply))
     except (TypeError, ValueError, KeyError, RecursionError, OverflowError) as error:
         raise SolutionFailed(Reason.NOT_PLAIN_DATA, "unreadable value") from error
     if not any(is_same_json(expected, value, tolerance=tolerance) for expected in accepted):
-        raise SolutionFailed(Reason.WRONG_ANSWER, f"{name} returned {_shown(value)}")
+        raise SolutionFailed(Reason.WRONG_ANSWER, f"{name} returned {_show(value)}")
 
 
 def is_same_output(expected: str, printed: str, tolerance: float) -> bool:
@@ -58,7 +58,7 @@ def is_same_output(expected: str, printed: str, tolerance: float) -> bool:
     may differ by `tolerance`, absolutely or relatively, unless it is whole and an integer is printed. Every other word
     must be the same.
     """
-    wanted, given = _lines_of_words(expected), _lines_of_words(printed)
+    wanted, given = _split_into_words(expected), _split_into_words(printed)
     return len(wanted) == len(given) and all(
         len(left) == len(right)
         and all(_is_same_word(word, other, tolerance) for word, other in zip(left, right, strict=True))
@@ -66,7 +66,7 @@ def is_same_output(expected: str, printed: str, tolerance: float) -> bool:
     )
 
 
-def _lines_of_words(text: str) -> list[list[str]]:
+def _split_into_words(text: str) -> list[list[str]]:
     return [words for line in text.splitlines() if (words := line.split())]
 
 
@@ -100,25 +100,25 @@ class _NotJson:
         return f"a {self._kind}"
 
 
-def _loaded(reply: bytes) -> Any:
+def _load(reply: bytes) -> Any:
     try:
         return json.loads(reply)
     except (ValueError, RecursionError) as error:
         raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer") from error
 
 
-def _as_json(tagged: Any) -> Any:
+def _untag_json(tagged: Any) -> Any:
     """Return the JSON value of tagged JSON. Raises as malformed values do, and SolutionFailed for an opaque object."""
     if isinstance(tagged, list):
-        return [_as_json(item) for item in tagged]
+        return [_untag_json(item) for item in tagged]
     if not isinstance(tagged, dict):
         return tagged
     ((tag, content),) = tagged.items()
     match tag:
         case "tuple":
-            return [_as_json(item) for item in content]
+            return [_untag_json(item) for item in content]
         case "dict":
-            return {_key_text(_as_json(key)): _as_json(item) for key, item in content}
+            return {_key_text(_untag_json(key)): _untag_json(item) for key, item in content}
         case "int":
             return int(content, 16)
         case "float":
@@ -136,7 +136,7 @@ def _key_text(key: Any) -> Any:
     return key if isinstance(key, str) else _NotJson("key")
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     try:
         return reprlib.repr(value)[:_SHOWN_CHARS]
     except ValueError:  # an integer with more digits than Python prints

@@ -36,19 +36,19 @@ OF_ARRAYS = ("__array_ufunc__", "__array_function__")
 """Members by which an object decides comparisons of numpy."""
 
 
-def ids_of(*kinds: type) -> frozenset[int]:
+def collect_ids(*kinds: type) -> frozenset[int]:
     """Return the ids of types. Types are told apart by them, because a metaclass may define `==` and a hash."""
     return frozenset(map(id, kinds))
 
 
-NUMBERS = ids_of(int, float, complex)
-ATOMS = NUMBERS | ids_of(type(None), bool, str, bytes, bytearray, range, slice, type(...))
-SEQUENCES = ids_of(list, tuple, set, frozenset)
-CLOSED = ids_of(
+NUMBERS = collect_ids(int, float, complex)
+ATOMS = NUMBERS | collect_ids(type(None), bool, str, bytes, bytearray, range, slice, type(...))
+SEQUENCES = collect_ids(list, tuple, set, frozenset)
+CLOSED = collect_ids(
     types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.FrameType
 )
 """Types whose members are not the value's."""
-PROXIES = ids_of(weakref.ProxyType, weakref.CallableProxyType)
+PROXIES = collect_ids(weakref.ProxyType, weakref.CallableProxyType)
 HEAP_TYPE, IMMUTABLE_TYPE = 1 << 9, 1 << 8
 ENDS = frozenset({"StopIteration", "StopAsyncIteration", "SkipTest", "_ShouldStop"})
 """The exceptions, apart from those that are no `Exception`, by which an iteration or a test ends without an error."""
@@ -123,7 +123,7 @@ class Guard:
     ) -> Callable[..., Any]:
         """Return a function whose exceptions and values are checked. `own_end` is the one that may leave it."""
 
-        def guarded(*args: Any, **kwargs: Any) -> Any:
+        def call_guarded(*args: Any, **kwargs: Any) -> Any:
             if not self._has_been_called:  # the classes since the solution are those of the tests
                 self._has_been_called = True
                 self._others.update((id(kind), kind) for kind in find_classes() if id(kind) not in self._own)
@@ -140,10 +140,10 @@ class Guard:
                 else self._check(value)
             )
 
-        guarded.__dict__.update(getattr(function, "__dict__", {}), __wrapped__=function)
-        guarded.__name__ = getattr(function, "__name__", guarded.__name__)
-        guarded.__doc__ = function.__doc__
-        return guarded
+        call_guarded.__dict__.update(getattr(function, "__dict__", {}), __wrapped__=function)
+        call_guarded.__name__ = getattr(function, "__name__", call_guarded.__name__)
+        call_guarded.__doc__ = function.__doc__
+        return call_guarded
 
     async def _relay_awaited(self, value: Awaitable[Any], own_end: type[BaseException] | None) -> Any:
         try:
@@ -246,7 +246,7 @@ class Guard:
         for ancestor in (*ancestors_of(kind), *ancestors_of(type(kind))):
             if id(ancestor) in self._own or id(ancestor) in self._others:
                 continue
-            if self._is_of_a_library(ancestor):
+            if self._is_library_type(ancestor):
                 self._others[id(ancestor)] = ancestor
                 continue
             self._own[id(ancestor)] = ancestor
@@ -267,12 +267,12 @@ class Guard:
     def _limit(self, operator: Any) -> Callable[..., Any]:
         """Return an operator that does not know the objects of others."""
 
-        def limited(left: Any, right: Any) -> Any:
+        def compare_limited(left: Any, right: Any) -> Any:
             return bind(operator, left)(right) if id(type(right)) in self._own else NotImplemented
 
-        return limited
+        return compare_limited
 
-    def _is_of_a_library(self, kind: type) -> bool:
+    def _is_library_type(self, kind: type) -> bool:
         flags = flags_of(kind)
         if not flags & HEAP_TYPE or flags & IMMUTABLE_TYPE:
             return True

@@ -240,7 +240,7 @@ def play_programs(channel: HarnessPipes, job: dict[str, Any]) -> CodeType | None
         return None
     channel.send("loaded")
     while (given := channel.receive()) is not None:
-        streams = [unnamed_file() for _ in range(3)]
+        streams = [open_unnamed_file() for _ in range(3)]
         os.write(streams[0], given)
         os.lseek(streams[0], 0, os.SEEK_SET)
         child = os.fork()
@@ -259,7 +259,7 @@ def play_programs(channel: HarnessPipes, job: dict[str, Any]) -> CodeType | None
     return None
 
 
-def unnamed_file() -> int:
+def open_unnamed_file() -> int:
     """Open a new file that has no name."""
     stream = os.open("stream", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     os.unlink("stream")  # noqa: PTH108 - pathlib takes milliseconds to import
@@ -336,7 +336,7 @@ def play_tests(channel: HarnessPipes, job: dict[str, Any]) -> None:
         channel.send("broken", dump(describe(error)))
         return
     setattr(module, job["entry_point"], candidate)
-    verdict = verdict_of(lambda: run_check(module, tests, candidate))
+    verdict = run_for_verdict(lambda: run_check(module, tests, candidate))
     if candidate.not_plain is not None:
         verdict = {"not_plain": str(candidate.not_plain)}
     channel.send("verdict", dump_fields(verdict))
@@ -365,7 +365,7 @@ def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
         candidate = guard.wrap(candidate)
         setattr(module, job["entry_point"], candidate)
     run = guard.run_unittest if job["style"] == "unittest" else run_check
-    verdict = verdict_of(lambda: run(module, tests, candidate))
+    verdict = run_for_verdict(lambda: run(module, tests, candidate))
     if guard.refused:
         verdict = {"passed": False, "not_plain": guard.refused}
     if verdict["passed"]:
@@ -386,13 +386,13 @@ def make_guard(source: str, expected: frozenset[str]) -> Any:
     return namespace["Guard"](expected)
 
 
-def verdict_of(run: Callable[[], None]) -> dict[str, Any]:
+def run_for_verdict(run: Callable[[], None]) -> dict[str, Any]:
     """Run the tests and return their verdict."""
     try:
         run()
     except BaseException as error:
         name, message = describe(error)
-        return {"passed": False, "why": f"{name}: {message}".rstrip(": "), "line": line_of(error)}
+        return {"passed": False, "why": f"{name}: {message}".rstrip(": "), "line": find_line(error)}
     return {"passed": True}
 
 
@@ -406,7 +406,7 @@ def run_check(module: ModuleType, tests: CodeType, candidate: object) -> None:
         check(candidate)
 
 
-def line_of(error: BaseException) -> int | None:
+def find_line(error: BaseException) -> int | None:
     """Return the line of the tests that raised `error`."""
     trace, line = error.__traceback__, None
     while trace is not None:

@@ -85,7 +85,7 @@ class Harness:
                 raise SolutionFailed(Reason.MEMORY_EXCEEDED)
             word, _, payload = line.partition(b" ")
             return HarnessReply(word[:_LONGEST_WORD].decode(errors="replace"), payload)
-        self.process.refuse_fault_of_machine()
+        self.process.refuse_machine_fault()
         raise SolutionFailed(_REASON_OF_ENDING[self.process.ending], self._last_words())
 
     def _last_words(self) -> str:

@@ -46,7 +46,7 @@ class Decision(StrEnum):
 def decide(one: str, other: str) -> Decision:
     """Compare two expressions, in the spelling of `_notation`. Raises Unstructured for one that is not understood."""
     are_decimals = has_decimal(one), has_decimal(other)
-    return _without_errors(lambda: compare_expressions(parse(one), parse(other), are_decimals))
+    return _decide_safely(lambda: compare_expressions(parse(one), parse(other), are_decimals))
 
 
 def is_rounded_to(exact: str, rounded: Fraction, places: int) -> bool:
@@ -60,7 +60,7 @@ def is_rounded_to(exact: str, rounded: Fraction, places: int) -> bool:
     return is_cut or abs(value - decimal) <= unit / 2 * (1 + ROUNDING)
 
 
-def _without_errors(compare: Callable[[], Decision]) -> Decision:
+def _decide_safely(compare: Callable[[], Decision]) -> Decision:
     """Return the decision; undecided if sympy fails, which has no single error for what it cannot do."""
     try:
         return compare()
@@ -72,7 +72,7 @@ def _without_errors(compare: Callable[[], Decision]) -> Decision:
 
 def decide_relations(operator: str, one: tuple[str, str], other: tuple[str, str]) -> Decision:
     """Compare two equations or inequalities with one operator, as pairs of their sides."""
-    return _without_errors(lambda: _compare_differences(operator, one, other))
+    return _decide_safely(lambda: _compare_differences(operator, one, other))
 
 
 def _compare_differences(operator: str, one: tuple[str, str], other: tuple[str, str]) -> Decision:
@@ -80,10 +80,10 @@ def _compare_differences(operator: str, one: tuple[str, str], other: tuple[str, 
     from sympy import simplify
 
     left, right = (parse(sides[0]) - parse(sides[1]) for sides in (one, other))
-    right = _with_symbols_of(left, right)
+    right = _unify_symbols(left, right)
     if left.free_symbols != right.free_symbols:
         return Decision.DIFFERENT
-    ratios = [a / b for a, b in _values_of(left, right, _POINTS) if b]
+    ratios = [a / b for a, b in _evaluate_at_points(left, right, _POINTS) if b]
     if len(ratios) < _POINTS or any(abs(ratio - ratios[0]) > ROUNDING * abs(ratios[0]) for ratio in ratios):
         return Decision.DIFFERENT if len(ratios) == _POINTS else Decision.UNDECIDED
     is_reversed = operator not in ("=", "\\neq") and complex(ratios[0]).real < 0
@@ -148,16 +148,16 @@ def parse(text: str) -> Any:
         raise Unstructured(f"it cannot be parsed: {str(error)[:100]}") from error
     if parsed is None or isinstance(parsed, (list, tuple, bool)):
         raise Unstructured("it is no expression")
-    return _with_imaginary_unit(parsed)
+    return _insert_imaginary_unit(parsed)
 
 
-def _with_imaginary_unit(parsed: Any) -> Any:
+def _insert_imaginary_unit(parsed: Any) -> Any:
     from sympy import I
 
     return parsed.subs({symbol: I for symbol in parsed.free_symbols if symbol.name == "i"})
 
 
-def _with_symbols_of(wanted: Any, given: Any) -> Any:
+def _unify_symbols(wanted: Any, given: Any) -> Any:
     """Replace the symbols of `given` by those of `wanted` with the same name but other assumptions."""
     symbols = {symbol.name: symbol for symbol in wanted.free_symbols}
     return given.subs({symbol: symbols.get(symbol.name, symbol) for symbol in given.free_symbols})
@@ -169,7 +169,7 @@ def compare_expressions(
     """Compare two sympy expressions; `are_decimals` says of each whether a number in it may be rounded."""
     from sympy import Expr, nan, oo, zoo
 
-    given = _with_symbols_of(wanted, given)
+    given = _unify_symbols(wanted, given)
     if getattr(wanted, "is_Matrix", False) or getattr(given, "is_Matrix", False):
         return _compare_matrices(wanted, given, are_decimals)
     if not (isinstance(wanted, Expr) and isinstance(given, Expr)):
@@ -207,7 +207,7 @@ def _compare_constants(wanted: Expr, given: Expr, are_decimals: tuple[bool, bool
     may_be_rounded = any(
         is_decimal and not side.is_integer for is_decimal, side in zip(are_decimals, sides, strict=True)
     )
-    for left, right in _values_of(sides[0], sides[1], 1):
+    for left, right in _evaluate_at_points(sides[0], sides[1], 1):
         distance = _distance(left, right)
         if may_be_rounded:
             return Decision.EQUAL if distance <= ROUNDING else Decision.DIFFERENT
@@ -246,33 +246,38 @@ def _evaluate(constant: Expr) -> Expr:
     """Return a constant with its short sums and products written out, and exact where it is rational."""
     from sympy import Add, Limit, Mul, Product, Sum, UnevaluatedExpr, oo, preorder_traversal
 
-    def is_short(node: Any) -> bool:
-        if not isinstance(node, (Sum, Product)) or len(node.limits) != 1:
+    def is_short(expression: Any) -> bool:
+        if not isinstance(expression, (Sum, Product)) or len(expression.limits) != 1:
             return False
-        low, high = node.limits[0][1:]
+        low, high = expression.limits[0][1:]
         return bool(low.is_Integer and high.is_Integer and 0 <= high - low < MAX_TERMS)
 
-    def is_endless(node: Any) -> bool:
-        return isinstance(node, Limit) or (isinstance(node, (Sum, Product)) and node.has(oo))
+    def is_endless(expression: Any) -> bool:
+        return isinstance(expression, Limit) or (
+            isinstance(expression, (Sum, Product)) and expression.has(oo)
+        )
 
-    def write_out(node: Any) -> Expr:
-        index, low, high = node.limits[0]
-        terms = (node.function.subs(index, number) for number in range(int(low), int(high) + 1))
-        return Add(*terms) if isinstance(node, Sum) else Mul(*terms)
+    def write_out(expression: Any) -> Expr:
+        index, low, high = expression.limits[0]
+        terms = (expression.function.subs(index, number) for number in range(int(low), int(high) + 1))
+        return Add(*terms) if isinstance(expression, Sum) else Mul(*terms)
 
     constant = constant.replace(is_short, write_out)
-    constant = constant.replace(is_endless, lambda node: node.doit())
+    constant = constant.replace(is_endless, lambda expression: expression.doit())
     if isinstance(constant, UnevaluatedExpr):
         constant = constant.args[0]
     return constant.doit() if all(map(_is_rational_operation, preorder_traversal(constant))) else constant
 
 
-def _is_rational_operation(node: Any) -> bool:
+def _is_rational_operation(expression: Any) -> bool:
     """Return whether sympy computes the operation exactly and soon: it factors whole numbers below a root."""
-    if node.is_Pow:
-        return not (node.exp.is_Rational and not node.exp.is_Integer)
+    if expression.is_Pow:
+        return not (expression.exp.is_Rational and not expression.exp.is_Integer)
     return bool(
-        node.is_Rational or node.is_Add or node.is_Mul or node.func.__name__ in ("factorial", "binomial")
+        expression.is_Rational
+        or expression.is_Add
+        or expression.is_Mul
+        or expression.func.__name__ in ("factorial", "binomial")
     )
 
 
@@ -287,7 +292,7 @@ def _compare_functions(wanted: Expr, given: Expr, *, is_rounded: bool) -> Decisi
 
     if max(_count_digits(wanted), _count_digits(given)) > MAX_DIGITS:  # sympy may never end
         return Decision.UNDECIDED
-    distances = [_distance(left, right) for left, right in _values_of(wanted, given, _POINTS)]
+    distances = [_distance(left, right) for left, right in _evaluate_at_points(wanted, given, _POINTS)]
     is_certain = not (is_rounded or wanted.has(Integral) or given.has(Integral))
     if any(distance > (CERTAINLY_SAME if is_certain else ROUNDING) for distance in distances):
         return Decision.DIFFERENT
@@ -312,7 +317,7 @@ def _compare_symbolically(wanted: Expr, given: Expr) -> Decision:
     return Decision.EQUAL if is_same else Decision.UNDECIDED
 
 
-def _values_of(wanted: Expr, given: Expr, points: int) -> Iterator[tuple[Any, Any]]:
+def _evaluate_at_points(wanted: Expr, given: Expr, points: int) -> Iterator[tuple[Any, Any]]:
     """Yield the values at each point where both are defined."""
     from sympy import Product, Sum, binomial, factorial
 
@@ -356,24 +361,24 @@ def _value(expression: Expr, substitutions: dict[Any, Any], most_digits: int = 2
     return value if value.is_number and value.is_finite else None
 
 
-def _count_digits(node: Any, *, is_exact: bool = False) -> float:
+def _count_digits(expression: Any, *, is_exact: bool = False) -> float:
     """Return an upper bound of the digits before and after the point that the value of an expression has.
 
     Functions of variables count as their largest part: their values are rounded. Not so factorials, which sympy
     computes exactly (`is_exact`), of variables that are small whole numbers.
     """
-    if node.is_Rational:
-        return max(math.log10(abs(int(part)) or 1) for part in (node.p, node.q))
-    is_exact = is_exact or node.func.__name__ in ("factorial", "binomial", "gamma")
-    parts = [_count_digits(part, is_exact=is_exact) for part in node.args]
+    if expression.is_Rational:
+        return max(math.log10(abs(int(part)) or 1) for part in (expression.p, expression.q))
+    is_exact = is_exact or expression.func.__name__ in ("factorial", "binomial", "gamma")
+    parts = [_count_digits(part, is_exact=is_exact) for part in expression.args]
     largest = max(parts, default=1.0)
-    if not parts or (node.free_symbols and not is_exact):
+    if not parts or (expression.free_symbols and not is_exact):
         return largest
-    if node.is_Add:
+    if expression.is_Add:
         return largest + math.log10(len(parts))
-    if node.is_Mul:
+    if expression.is_Mul:
         return sum(parts)
-    if node.func.__name__ not in ("Pow", "exp", "factorial", "binomial", "gamma"):
+    if expression.func.__name__ not in ("Pow", "exp", "factorial", "binomial", "gamma"):
         return max(1.0, largest)
     size = parts[-1]  # of the exponent, or of the argument
     return max(parts[0], 1.0 if len(parts) == 1 else 0.0) * (10.0**size if size < 300 else math.inf)

@@ -21,7 +21,7 @@ from nemo_gym.verify._math_names import (
     write_out_modulus,
 )
 from nemo_gym.verify._math_words import Time, Words, is_identifier, read_named_value, read_time, read_words
-from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, spelled
+from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, normalize_spelling
 from nemo_gym.verify._typesetting import strip_text_command, strip_typesetting
 from nemo_gym.verify.numbers import Quantity, read_quantity
 from nemo_gym.verify.units import DEGREE, NO_UNIT, Unit, find_unit, read_unit
@@ -109,7 +109,7 @@ def read_answer(text: str) -> Answer:
     text = strip_typesetting(text)
     quantity = read_quantity(text)
     if quantity is not None:
-        return Value(spelled(text), quantity, quantity.unit)
+        return Value(normalize_spelling(text), quantity, quantity.unit)
     if (residue := split_modulus(text)) is not None:
         return Labelled(residue[1], read_answer(residue[0]))
     named = read_named_value(text)
@@ -119,7 +119,7 @@ def read_answer(text: str) -> Answer:
     if answer is not None:
         return answer
     inner = strip_text_command(text)
-    return _read(write_out_modulus(spelled(text)), 0) if inner == text else read_answer(inner)
+    return _read(write_out_modulus(normalize_spelling(text)), 0) if inner == text else read_answer(inner)
 
 
 def _read(text: str, depth: int) -> Answer:
@@ -168,7 +168,7 @@ _SEPARATORS = re.compile(
 
 
 def _read_list(text: str, depth: int) -> Answer | None:
-    parts = _without_domains([part for part in split_outside_brackets(text, _SEPARATORS) if part])
+    parts = _drop_domains([part for part in split_outside_brackets(text, _SEPARATORS) if part])
     if len(parts) < 2:
         return None if not parts or parts[0] == text else _read(parts[0], depth)
     if len(parts) > MAX_MEMBERS:
@@ -188,7 +188,7 @@ def _read_list(text: str, depth: int) -> Answer | None:
 _CONJUNCTIONS = {"land": "and", "wedge": "and", "lor": "or", "vee": "or"}
 
 
-def _without_domains(parts: list[str]) -> list[str]:
+def _drop_domains(parts: list[str]) -> list[str]:
     r"""Remove `x \in \mathbb{R}` beside a statement about x."""
     names = [match["name"] if (match := _REAL.fullmatch(part)) else None for part in parts]
     return [
@@ -355,7 +355,7 @@ def _read_bracketed(text: str, depth: int) -> Answer | None:
     marks = match["open"][-1] + match["close"][-1]
     condition = _CONDITION.search(blank_brackets(match["inner"])) if marks == "{}" else None
     if condition is not None:
-        return _read_set_of(match["inner"][: condition.start()], match["inner"][condition.end() :], depth)
+        return _read_such_that(match["inner"][: condition.start()], match["inner"][condition.end() :], depth)
     parts = split_outside_brackets(match["inner"], _SEPARATORS)
     if marks == "()" and len(parts) == 1:
         return _read(parts[0], depth)
@@ -369,7 +369,7 @@ _CONDITION = re.compile(r"\\mid(?![a-zA-Z])|[|:]")
 _ELEMENT = re.compile(r"(?P<name>[^\\]+?|\\[a-zA-Z]+)\s*(?:\\in\s*(?:\\mathbb\{R\}|R))?")
 
 
-def _read_set_of(element: str, condition: str, depth: int) -> Answer:
+def _read_such_that(element: str, condition: str, depth: int) -> Answer:
     """Return the values that `{x | condition}` names: as the condition alone does."""
     match = _ELEMENT.fullmatch(element.strip())
     stated = _read(condition.strip(), depth)
@@ -446,4 +446,4 @@ def _read_measured(text: str) -> Value | None:
     is_measured = (
         match is not None and find_unit(match["unit"]) is not None and read_words(match["value"]) is None
     )
-    return _read_formula(spelled(text)) if is_measured else None
+    return _read_formula(normalize_spelling(text)) if is_measured else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_gym.verify._notation import spelled
+from nemo_gym.verify._notation import normalize_spelling
 
 _ARGUMENT = r"(?:\\cdot\s*)?\([^()=<>]{0,20}\)"
 _NAME = re.compile(
@@ -30,7 +30,7 @@ _NAME = re.compile(
 def is_name(text: str) -> bool:
     """Return whether `text` names a quantity: a variable, an index, a function of something, a segment."""
     text = re.sub(r"\\mathrm\s*\{([a-zA-Z])\}", r"\1", text)
-    return _NAME.fullmatch(text.strip()) is not None and spelled(text).strip() not in _CONSTANTS
+    return _NAME.fullmatch(text.strip()) is not None and normalize_spelling(text).strip() not in _CONSTANTS
 
 
 _CONSTANTS = frozenset({"\\pi", "e", "i", "\\infty", "\\emptyset"})
@@ -82,7 +82,7 @@ _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 def name_free_integer(text: str) -> str:
     r"""Return a formula of any integer with n for its name: `k\pi, k \in \mathbb{Z}` is `n\pi, n \in \mathbb{Z}`."""
     found = (
-        _FREE_INTEGER.fullmatch(_TEXT.sub(r" \1 ", spelled(text)))
+        _FREE_INTEGER.fullmatch(_TEXT.sub(r" \1 ", normalize_spelling(text)))
         if "nteger" in text or "Z" in text or "ℤ" in text
         else None
     )

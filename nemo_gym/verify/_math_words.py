@@ -47,19 +47,19 @@ def read_words(text: str) -> Words | None:
     """
     beside_text = _TEXT_BLOCK.sub(" ", text)
     has_formula = re.search(r"\w", _COMMAND.sub(" ", beside_text)) or "\\" in beside_text
-    plain = beside_text if has_formula else unwrapped(text)
+    plain = beside_text if has_formula else unwrap_text(text)
     formula = _COMMAND.sub(" ", plain)
     words = [run for run in _RUN.findall(formula) if run not in _NO_WORDS and not _is_alphabet(run)]
     if _NOT_APPLICABLE.fullmatch(plain.strip()):
-        return Words(unwrapped(text))
+        return Words(unwrap_text(text))
     is_typeset = text.strip().startswith("\\text")
     if any(len(word) >= _LONG for word in words):
-        return Words(unwrapped(text), is_typeset=is_typeset)
+        return Words(unwrap_text(text), is_typeset=is_typeset)
     is_letters = not has_formula or "\\" not in plain
     if words and is_letters and _LETTERS_ONLY.fullmatch(formula.strip()):
-        return Words(unwrapped(text), is_short=True, is_typeset=is_typeset)
+        return Words(unwrap_text(text), is_short=True, is_typeset=is_typeset)
     free = [run for run in _FREE_RUN.findall(formula) if run in words]
-    return Words(unwrapped(text), is_short=True) if free and not re.search(r"[=<>+*/^]", formula) else None
+    return Words(unwrap_text(text), is_short=True) if free and not re.search(r"[=<>+*/^]", formula) else None
 
 
 _SMALL = (
@@ -88,7 +88,7 @@ _RATIO = re.compile(r"\d+(?: to \d+)+")
 
 def read_named_value(text: str) -> str | None:
     r"""Return the formula that words name, else None: `\text{five}` is 5, "all reals" `\mathbb{R}`, "2 to 3" 2:3."""
-    words = " ".join(unwrapped(text).lower().split()).strip(" .")
+    words = " ".join(unwrap_text(text).lower().split()).strip(" .")
     if _RATIO.fullmatch(words):
         return words.replace(" to ", ":")
     number = _NUMBER_WORDS.fullmatch(words) if words else None
@@ -129,7 +129,7 @@ def affirms(short: str, long: str) -> bool:
     return long.startswith(short) and said[:1] in (",", ";", ":", ".", "!") and not is_other
 
 
-def unwrapped(text: str) -> str:
+def unwrap_text(text: str) -> str:
     r"""Return `text` without `\text{…}` and similar commands around its words."""
     return _TEXT_BLOCK.sub(r"\1", text)
 
@@ -145,7 +145,7 @@ _TIME = re.compile(
 
 
 def read_time(text: str) -> Time | None:
-    match = _TIME.fullmatch(re.sub(r"\\[,; ]|~", " ", unwrapped(text)).strip())
+    match = _TIME.fullmatch(re.sub(r"\\[,; ]|~", " ", unwrap_text(text)).strip())
     if match is None:
         return None
     hour = int(match["hour"]) % 12 + (12 if match["half"] in "pP" else 0)

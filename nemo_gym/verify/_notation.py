@@ -1,7 +1,7 @@
 r"""One spelling of a mathematical text: LaTeX and plain notation, Unicode symbols and the ways to write a space.
 
-    spelled("2*pi"), spelled(r"2\times\pi")      2\cdot \pi
-    spelled("x²"), spelled("x**2")               x^{2}
+    normalize_spelling("2*pi"), normalize_spelling(r"2\times\pi")      2\cdot \pi
+    normalize_spelling("x²"), normalize_spelling("x**2")               x^{2}
 
 White space separates: `is_same_spelling("3 1/2", "31/2")` is false. It means nothing beside a symbol: `x + 1` is `x+1`.
 """
@@ -104,7 +104,7 @@ _REPLACEMENTS = Rewriting(
 _RUN = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]+")
 
 
-def spelled(text: str) -> str:
+def normalize_spelling(text: str) -> str:
     """Return `text` in one spelling. Runs in linear time for every replacement."""
     text = strip_typesetting(text)
     text = write_scripts(text)
@@ -126,9 +126,9 @@ _SEPARATOR = "\x1f"
 
 def is_same_spelling(one: str, other: str) -> bool:
     """Return whether two texts differ at most in white space that separates nothing."""
-    return _closed_up(one) == _closed_up(other)
+    return _close_up(one) == _close_up(other)
 
 
-def _closed_up(text: str) -> str:
+def _close_up(text: str) -> str:
     text = _SEPARATING.sub(_SEPARATOR, " ".join(text.split()))
     return text.replace(" ", "")

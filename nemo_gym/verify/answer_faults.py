@@ -70,7 +70,7 @@ def _readable(message: str) -> str:
     return replace_surrogates(message[:_LONGEST_DETAIL])
 
 
-async def scored(
+async def score_with_control(
     verification: Callable[[], Awaitable[R]], control: Callable[[], Awaitable[object]]
 ) -> R | AnswerFault:
     """Return the result of `verification`, or the answer's fault. Raises the error of every other failure.
@@ -88,7 +88,7 @@ async def settle(
 ) -> R | AnswerFault:
     """Return the answer's fault behind the `error` of a verification, or the result of another verification.
 
-    The rest is as with `scored`.
+    The rest is as with `score_with_control`.
     """
     fault = possible_fault(error)
     if fault is None:
@@ -109,7 +109,7 @@ async def settle(
     return fault
 
 
-async def scored_in_worker(
+async def score_in_worker(
     function: Callable[..., R],
     *args: object,
     control: Sequence[object],
@@ -123,4 +123,4 @@ async def scored_in_worker(
     async def verify(arguments: Sequence[object]) -> R:
         return await workers.submit(function, arguments, {}, timeout_s=timeout_s, imports=imports)
 
-    return await scored(lambda: verify(args), lambda: verify(control))
+    return await score_with_control(lambda: verify(args), lambda: verify(control))

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from nemo_gym.responses.wire import read_field, text_of_content
+from nemo_gym.responses.wire import read_content_text, read_field
 from nemo_gym.verify._denials import is_denied
 from nemo_gym.verify.answer_boxes import (
     LONGEST_JOINT,
@@ -63,7 +63,7 @@ def last_assistant_text(response: object) -> str:
     """Return the text of the last assistant message of a Response (an object or its JSON); "" when there is none."""
     for item in reversed(read_field(response, "output") or ()):
         if read_field(item, "type") in ("message", None) and read_field(item, "role") == "assistant":
-            return text_of_content(read_field(item, "content"))
+            return read_content_text(read_field(item, "content"))
     return ""
 
 

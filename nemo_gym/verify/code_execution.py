@@ -126,8 +126,8 @@ class CodeRunner:
         limits: SandboxLimits | None = None,
         tolerance: float = 1e-6,
     ) -> None:
-        self._python = PythonInstallation.at(python) if python else PythonInstallation.of_the_gym()
-        self._sandbox = ConfinedRunner.for_python(self._python, require_sandbox=require_sandbox)
+        self._python = PythonInstallation.from_executable(python) if python else PythonInstallation.from_gym()
+        self._sandbox = ConfinedRunner.from_python(self._python, require_sandbox=require_sandbox)
         self._slots = asyncio.Semaphore(max_concurrency or available_cores())
         self._limits = limits or SandboxLimits()
         self._tolerance = tolerance
@@ -143,7 +143,7 @@ class CodeRunner:
         most = max((len(case.stdin.encode()) for case in cases), default=0)
         file_bytes = max(most, self._limits.output_bytes) + 1
         limits = replace(
-            self._for(timeout_s, len(cases) + 1),
+            self._compute_limits(timeout_s, len(cases) + 1),
             file_bytes=file_bytes,
             folder_bytes=max(self._limits.folder_bytes, 4 * file_bytes),
         )
@@ -154,7 +154,7 @@ class CodeRunner:
             for case in cases:
                 reply = await _ask(harness, case.stdin.encode(), timeout_s)
                 _expect(reply, "program")
-                await _off_loop(check_program, reply, case.stdout, self._tolerance)
+                await _check_off_loop(check_program, reply, case.stdout, self._tolerance)
                 yield
 
         return await self._judge(limits, run)
@@ -177,10 +177,10 @@ class CodeRunner:
                 if reply.word == "raised":
                     raise SolutionFailed(Reason.RAISED, ": ".join(reply.two_texts()))
                 _expect(reply, "value")
-                await _off_loop(check_return_value, reply, name, case.expected, self._tolerance)
+                await _check_off_loop(check_return_value, reply, name, case.expected, self._tolerance)
                 yield
 
-        return await self._judge(self._for(timeout_s, len(cases) + 1), run)
+        return await self._judge(self._compute_limits(timeout_s, len(cases) + 1), run)
 
     async def check(self, source: Source, code: Checks, *, timeout_s: float = TIMEOUT_S) -> CodeVerdict:
         """Run `code` and the solution in separate sandboxes, each for at most `timeout_s` CPU seconds in total.
@@ -189,7 +189,7 @@ class CodeRunner:
         not plain data.
         """
         job = {"part": "tests", "tests": code.tests, "context": code.context, "entry_point": code.entry_point}
-        limits = self._for(timeout_s)
+        limits = self._compute_limits(timeout_s)
 
         async def run(harness: Harness) -> AsyncIterator[None]:
             async with open_harness(self._sandbox, self._python, limits) as tests:
@@ -248,7 +248,7 @@ class CodeRunner:
             _settle(message, code.tests)
             yield
 
-        return replace(await self._judge(self._for(timeout_s), run), tamperable=True)
+        return replace(await self._judge(self._compute_limits(timeout_s), run), tamperable=True)
 
     async def run_in_folder(
         self, source: str, files: Mapping[str, str], *, timeout_s: float = TIMEOUT_S
@@ -262,12 +262,12 @@ class CodeRunner:
             await asyncio.to_thread(put_files, workspace, files)
             return await self._sandbox.run(
                 self._python.command(source),
-                limits=self._for(timeout_s),
+                limits=self._compute_limits(timeout_s),
                 workspace=workspace,
                 cpu_s=timeout_s,
             )
 
-    def _for(self, cpu_s: float, times: int = 1) -> SandboxLimits:
+    def _compute_limits(self, cpu_s: float, times: int = 1) -> SandboxLimits:
         return replace(self._limits, wall_s=(cpu_s + 1) * times * _LIFETIME_FACTOR)
 
     async def _judge(
@@ -303,18 +303,18 @@ async def _ask(harness: Harness, request: object, cpu_s: float) -> HarnessReply:
     return await harness.receive(limit)
 
 
-async def _off_loop(check: Callable[..., None], reply: HarnessReply, *expected: object) -> None:
+async def _check_off_loop(check: Callable[..., None], reply: HarnessReply, *expected: object) -> None:
     """Call `check` on a reply, in a worker if it is long. Raises what it raises."""
     if len(reply.payload) <= _LONGEST_READ_ON_LOOP:
         check(reply.payload, *expected)
         return
     arguments = (check, reply.payload, *expected)
-    failed = await default_pool().submit(_failure_of, arguments, {}, timeout_s=_COMPARISON_TIMEOUT_S)
+    failed = await default_pool().submit(_find_failure, arguments, {}, timeout_s=_COMPARISON_TIMEOUT_S)
     if failed is not None:
         raise SolutionFailed(*failed)
 
 
-def _failure_of(check: Callable[..., None], *arguments: object) -> tuple[Reason, str] | None:
+def _find_failure(check: Callable[..., None], *arguments: object) -> tuple[Reason, str] | None:
     """The failure that `check` raises. A worker calls this function; a failed solution is not a failed worker."""
     try:
         check(*arguments)

@@ -58,7 +58,7 @@ class CallComparison:
         return len(self.matched) / made if made else 1.0
 
 
-def calls_of(response: object) -> list[FunctionCall]:
+def read_function_calls(response: object) -> list[FunctionCall]:
     """Return the function calls of a Response (an object or its JSON), in order."""
     return [
         FunctionCall(str(read_field(item, "name")), _read_arguments(read_field(item, "arguments")))

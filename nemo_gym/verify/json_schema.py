@@ -30,7 +30,7 @@ def schema_problems(value: object, schema: Mapping[str, Any] | bool) -> list[str
         errors = islice(validator.iter_errors(value), _MAX_PROBLEMS)
     except UnicodeEncodeError:  # a lone surrogate, which JSON can spell and no Unicode text holds
         return ["$: a text is not valid Unicode"]
-    return [f"{place_of(error.instance_path)}: {error.message[:_LONGEST_MESSAGE]}" for error in errors]
+    return [f"{render_place(error.instance_path)}: {error.message[:_LONGEST_MESSAGE]}" for error in errors]
 
 
 def fits_schema(value: object, schema: Mapping[str, Any] | bool) -> bool:
@@ -42,7 +42,7 @@ def fits_schema(value: object, schema: Mapping[str, Any] | bool) -> bool:
         return False
 
 
-def place_of(path: list[str | int]) -> str:
+def render_place(path: list[str | int]) -> str:
     """Return the path as text, such as `$.orders[2].id` for `["orders", 2, "id"]`."""
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 

@@ -144,7 +144,7 @@ class Judge:
         """
         _refuse_long(untrusted)
         params = self._options.judge_responses_create_params.model_copy(
-            update={"input": messages_of(prompt, fields, untrusted)}
+            update={"input": build_messages(prompt, fields, untrusted)}
         )
         votes = [
             asyncio.ensure_future(self._vote(client, params, number, read))
@@ -165,7 +165,7 @@ class Judge:
         server = self._options.judge_model_server
         if server is None:
             raise ConfigError("A judge is required, but judge_model_server is not set.", code="no_judge")
-        key = _key_of(server.name, params, number)
+        key = _compute_key(server.name, params, number)
         response = self._kept.get(key)
         if response is None:
             async with self._slots:
@@ -200,11 +200,11 @@ def _refuse_long(untrusted: Mapping[str, str]) -> None:
             )
 
 
-def messages_of(
+def build_messages(
     prompt: PromptConfig, fields: Mapping[str, str], untrusted: Mapping[str, str]
 ) -> list[EasyInputMessage]:
     """Return the messages of a filled prompt, with its untrusted fields fenced."""
-    mark = mark_of([*fields.values(), *untrusted.values()])
+    mark = compute_mark([*fields.values(), *untrusted.values()])
     fenced = {name: fence(text, mark) for name, text in untrusted.items()}
     messages = fill_prompt(prompt, {**fields, **fenced})
     if untrusted:
@@ -212,7 +212,7 @@ def messages_of(
     return [EasyInputMessage.model_validate(message) for message in messages]
 
 
-def mark_of(texts: Sequence[str]) -> str:
+def compute_mark(texts: Sequence[str]) -> str:
     """Return a mark for fences around `texts`. A text that contained it would contain its own hash."""
     digest = hashlib.sha256(orjson.dumps([text.encode(errors="replace").hex() for text in texts]))
     return f"DATA-{digest.hexdigest()[:_MARK_CHARS]}"
@@ -234,7 +234,7 @@ def read_template(path: str, folder: Path) -> str:
     raise ConfigError(f"The prompt template {path} does not exist.", code="prompt_missing")
 
 
-def _key_of(server: str, params: ResponseCreateParams, number: int) -> bytes:
+def _compute_key(server: str, params: ResponseCreateParams, number: int) -> bytes:
     request = params.model_dump(mode="json", exclude_unset=True, by_alias=True)
     return hashlib.sha256(orjson.dumps([server, number, request], option=orjson.OPT_SORT_KEYS)).digest()
 

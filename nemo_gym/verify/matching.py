@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nemo_gym.verify._notation import is_same_spelling, spelled, write_scripts
+from nemo_gym.verify._notation import is_same_spelling, normalize_spelling, write_scripts
 from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.answers import unwrap_text
@@ -21,13 +21,13 @@ def normalize(text: str) -> str:
 
     The marks of a factorial and of a decimal stay: `5!` is not 5, nor is `.5`.
     """
-    trimmed = _LEADING.sub("", " ".join(_folded(text).split()))
+    trimmed = _LEADING.sub("", " ".join(_fold(text).split()))
     without_marks = trimmed.rstrip(_PUNCTUATION.replace("!", ""))
     is_factorial = without_marks.endswith("!") and _FACTORIAL.search(without_marks) is not None
     return without_marks if is_factorial else trimmed.rstrip(_PUNCTUATION)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     if text.isascii():  # a quarter of the time, for answers with a hundred thousand members
         return text.lower()
     return fold_compatibility(text.translate(_TYPOGRAPHIC)).casefold().translate(_TYPOGRAPHIC)
@@ -52,7 +52,7 @@ def is_same_formula(one: str, other: str) -> bool:
     """
     if is_same_molecule(one, other):
         return True
-    one, other = spelled(one), spelled(other)
+    one, other = normalize_spelling(one), normalize_spelling(other)
     return is_same_spelling(one, other) or _write_products(one) == _write_products(other)
 
 

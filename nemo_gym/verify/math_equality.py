@@ -36,9 +36,9 @@ from nemo_gym.verify._math_answers import (
 )
 from nemo_gym.verify._math_names import name_free_integer, names_one_value
 from nemo_gym.verify._math_words import Time, Words, affirms, write_date
-from nemo_gym.verify._notation import is_same_spelling, spelled
+from nemo_gym.verify._notation import is_same_spelling, normalize_spelling
 from nemo_gym.verify._typesetting import strip_typesetting
-from nemo_gym.verify.answer_faults import AnswerFault, scored_in_worker
+from nemo_gym.verify.answer_faults import AnswerFault, score_in_worker
 from nemo_gym.verify.matching import normalize
 from nemo_gym.verify.numbers import MAX_CHARS, MAX_EXPONENT, Quantity, is_same_quantity, read_quantity
 from nemo_gym.verify.units import DEGREE, PERCENT, RADIAN, are_comparable
@@ -99,7 +99,7 @@ async def compare(
     verdict = compare_plainly(expected, answer)
     if verdict is not None:
         return verdict
-    decided = await scored_in_worker(
+    decided = await score_in_worker(
         compare_structures,
         expected,
         answer,
@@ -129,7 +129,7 @@ def compare_plainly(expected: str, answer: str) -> Equality | None:
 
 def compare_structures(expected: str, answer: str) -> Equality:
     """Compare two answers by their structure. Runs in a worker."""
-    if is_same_spelling(spelled(expected), spelled(answer)):
+    if is_same_spelling(normalize_spelling(expected), normalize_spelling(answer)):
         return _EQUAL
     expected, answer = name_free_integer(expected), name_free_integer(answer)
     try:
@@ -182,7 +182,7 @@ _ARTICLE = re.compile(r"(?:an?|the)\s+(?=\w{4})")
 def _compare_words(words: Words, other: Answer) -> Decision:
     if not isinstance(other, Words):
         if words.is_short and isinstance(other, Value) and not re.search(r"\s", words.text.strip()):
-            return decide(spelled(words.text), other.text)
+            return decide(normalize_spelling(words.text), other.text)
         return Decision.DIFFERENT
     wanted, given = (write_date(_ARTICLE.sub("", normalize(side.text))) for side in (words, other))
     if affirms(wanted, given) or affirms(given, wanted):
@@ -221,7 +221,7 @@ def _compare_relations(relation: Relation, other: Answer) -> Decision:
             read_complement(relation) if isinstance(other, Collection) and other.marks == "u" else None
         )
         return _compare(complement, other) if complement else Decision.DIFFERENT
-    one, two = _to_the_right(relation), _to_the_right(other)
+    one, two = _turn_right(relation), _turn_right(other)
     if one.operator != two.operator:
         return Decision.DIFFERENT
     if not one.left or not two.left:
@@ -233,7 +233,7 @@ def _compare_relations(relation: Relation, other: Answer) -> Decision:
     return Decision.UNDECIDED
 
 
-def _to_the_right(relation: Relation) -> Relation:
+def _turn_right(relation: Relation) -> Relation:
     operator = relation.operator
     if operator in _MIRRORED:
         return Relation(_MIRRORED[operator], relation.right, relation.left)
@@ -278,7 +278,7 @@ def _compare_collections(one: Collection, other: Answer) -> Decision:
         is_same_kind = (one.marks == "u") == (other.marks == "u") or _are_intervals(one, other)
         return _compare_sets(one.members, other.members) if is_same_kind else Decision.DIFFERENT
     if one.marks == other.marks:
-        in_order = _in_order(one.members, other.members)
+        in_order = _compare_in_order(one.members, other.members)
         is_ratio = one.marks == ":" and in_order is Decision.DIFFERENT
         return _compare_ratios(one.members, other.members) if is_ratio else in_order
     return _compare_tuple_with_list(one, other)
@@ -303,12 +303,12 @@ def _compare_tuple_with_list(one: Collection, other: Collection) -> Decision:
     bare, bracketed = (one, other) if one.marks == "," else (other, one)
     named = {member.label: member for member in bare.members if isinstance(member, Labelled)}
     if len(named) == len(bare.members):
-        return _in_order([named[label] for label in sorted(named)], bracketed.members)
-    found = _in_order(bare.members, bracketed.members)
+        return _compare_in_order([named[label] for label in sorted(named)], bracketed.members)
+    found = _compare_in_order(bare.members, bracketed.members)
     return Decision.UNDECIDED if found is Decision.EQUAL else found
 
 
-def _in_order(one: Sequence[Answer], other: Sequence[Answer]) -> Decision:
+def _compare_in_order(one: Sequence[Answer], other: Sequence[Answer]) -> Decision:
     if len(one) != len(other):
         return Decision.DIFFERENT
     return _worst(_compare(left, right) for left, right in zip(one, other, strict=True))
@@ -328,11 +328,11 @@ def _compare_sets(one: Sequence[Answer], other: Sequence[Answer]) -> Decision:
     if Counter(one) == Counter(other):
         return Decision.EQUAL
     return _worst(
-        _member_of(member, two) for members, two in ((one, other), (other, one)) for member in members
+        _find_member(member, two) for members, two in ((one, other), (other, one)) for member in members
     )
 
 
-def _member_of(member: Answer, members: Sequence[Answer]) -> Decision:
+def _find_member(member: Answer, members: Sequence[Answer]) -> Decision:
     found = Decision.DIFFERENT
     for candidate in members:
         decision = _compare(member, candidate)
@@ -381,13 +381,13 @@ def _may_be_time(members: Sequence[Answer]) -> bool:
 def _compare_values(one: Value, other: Value) -> Decision:
     if one.quantity is not None and other.quantity is not None:
         return Decision.EQUAL if is_same_quantity(one.quantity, other.quantity) else Decision.DIFFERENT
-    angles = _in_radians(one, other) or _in_radians(other, one)
+    angles = _convert_to_radians(one, other) or _convert_to_radians(other, one)
     if angles is not None:
         return decide(*angles)
     if not are_comparable(one.unit, other.unit):
         return Decision.DIFFERENT
     texts = [
-        _in_base_units(value, is_converted=one.unit.is_given and other.unit.is_given)
+        _convert_to_base_units(value, is_converted=one.unit.is_given and other.unit.is_given)
         for value in (one, other)
     ]
     found = decide(*texts)
@@ -398,16 +398,16 @@ def _compare_values(one: Value, other: Value) -> Decision:
     return found
 
 
-def _in_radians(one: Value, other: Value) -> tuple[str, str] | None:
+def _convert_to_radians(one: Value, other: Value) -> tuple[str, str] | None:
     """Return the formulas of two angles if `one` is in degrees and `other` in radians: with their name, or by pi."""
     is_by_pi = not other.unit.is_given and re.search(r"\\pi(?![a-zA-Z])|\\circ", other.text)
     if one.unit != DEGREE or not (other.unit == RADIAN or is_by_pi):
         return None
-    number = _in_base_units(one, is_converted=False)
-    return f"({number})\\cdot \\frac{{\\pi}}{{180}}", _in_base_units(other, is_converted=False)
+    number = _convert_to_base_units(one, is_converted=False)
+    return f"({number})\\cdot \\frac{{\\pi}}{{180}}", _convert_to_base_units(other, is_converted=False)
 
 
-def _in_base_units(value: Value, *, is_converted: bool) -> str:
+def _convert_to_base_units(value: Value, *, is_converted: bool) -> str:
     """Return the number of a value as a formula: a fraction, or the decimal as which it was written."""
     text = value.text
     if value.quantity is not None:

@@ -106,7 +106,7 @@ def read_quantity(text: str) -> Quantity | None:
     """The quantity that `text` is, as a whole; None when it is anything else."""
     if len(text) > MAX_CHARS:
         return None
-    plain = _without_typesetting(text)
+    plain = _drop_typesetting(text)
     return _read_term(plain) or _read_sum(plain)
 
 
@@ -202,17 +202,17 @@ _TYPESETTING = Rewriting(
 )
 
 
-def _without_typesetting(text: str) -> str:
+def _drop_typesetting(text: str) -> str:
     text = write_scripts(strip_typesetting(text))
     text = fold_compatibility(text)
     text = re.sub(rf"\.(\d*?)((?:\d{_OVERLINE})+)", lambda match: f".{match[1]}({match[2]})", text)
-    text = _REPEATING.sub(_fraction_of, _ENDLESS.sub(_mark_period, text.replace(_OVERLINE, "")))
+    text = _REPEATING.sub(_write_fraction, _ENDLESS.sub(_mark_period, text.replace(_OVERLINE, "")))
     text = _TYPESETTING.rewrite(text)
     text = _ARC.sub(_write_degrees, text)
     return " ".join(text.split()).rstrip(",;").strip()
 
 
-def _fraction_of(match: re.Match[str]) -> str:
+def _write_fraction(match: re.Match[str]) -> str:
     """Return a repeating decimal as a fraction: 0.1(6) is 15/90."""
     repeated = match["repeated"] or match["bracketed"]
     fixed = match["start"] + match["fixed"]

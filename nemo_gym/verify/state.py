@@ -41,10 +41,10 @@ class Difference:
 
     def __str__(self) -> str:
         if self.kind is DifferenceKind.MISSING:
-            return f"{self.path}: expected {_shown(self.expected)}, found nothing"
+            return f"{self.path}: expected {_show(self.expected)}, found nothing"
         if self.kind is DifferenceKind.UNEXPECTED:
-            return f"{self.path}: unexpected {_shown(self.actual)}"
-        return f"{self.path}: expected {_shown(self.expected)}, found {_shown(self.actual)}"
+            return f"{self.path}: unexpected {_show(self.actual)}"
+        return f"{self.path}: expected {_show(self.expected)}, found {_show(self.actual)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,6 @@ def _matches(path: str, patterns: Collection[str]) -> bool:
     return any(fnmatchcase(path, pattern.replace("[", "[[]")) for pattern in patterns)
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

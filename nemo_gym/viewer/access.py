@@ -50,7 +50,7 @@ class GuardedApp:
         if scope["type"] != "http":
             raise NotImplementedError(f"a viewer has no {scope['type']}")
         refusal = self._refuse(scope)
-        await (refusal or self._app)(scope, receive, _with_headers(send))
+        await (refusal or self._app)(scope, receive, _add_headers(send))
 
     def _refuse(self, scope: Scope) -> Response | None:
         """Return the answer to a request that does not reach the app."""
@@ -85,7 +85,7 @@ def _is_same(given: str, secret: str) -> bool:
     return hmac.compare_digest(given.encode(), secret.encode())
 
 
-def _with_headers(send: Send) -> Send:
+def _add_headers(send: Send) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]

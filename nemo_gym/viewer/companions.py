@@ -65,7 +65,7 @@ class Companion(NamedTuple):
     problem: str | None = None
     """The file's name and its damage."""
 
-    def damaged(self, path: Path, damage: str) -> Companion:
+    def mark_damaged(self, path: Path, damage: str) -> Companion:
         """Return the companion without content, because of `damage`."""
         return Companion(None, f"{show_path(path.name)} {damage}")
 
@@ -76,26 +76,26 @@ _ABSENT: Final = Companion()
 def read_companion(path: Path, homes: Sequence[Path]) -> Companion:
     """Return the JSON in a file and its problem. An absent or empty file has neither."""
     if (fault := find_fault(path, homes)) is not None:
-        return _ABSENT.damaged(path, fault)
+        return _ABSENT.mark_damaged(path, fault)
     try:
         status = path.stat()
         if status.st_size > _LARGEST:
-            return _ABSENT.damaged(path, f"has more than {_LARGEST >> 20} MiB")
+            return _ABSENT.mark_damaged(path, f"has more than {_LARGEST >> 20} MiB")
         content = orjson.loads(path.read_bytes()) if status.st_size else None
     except FileNotFoundError:
         return _ABSENT
     except OSError as error:
-        return _ABSENT.damaged(path, f"cannot be read ({error.strerror})")
+        return _ABSENT.mark_damaged(path, f"cannot be read ({error.strerror})")
     except orjson.JSONDecodeError as error:
-        return _ABSENT.damaged(path, f"is not JSON: {error}")
-    return _ABSENT.damaged(path, "has too many levels") if is_deep(content) else Companion(content)
+        return _ABSENT.mark_damaged(path, f"is not JSON: {error}")
+    return _ABSENT.mark_damaged(path, "has too many levels") if is_deep(content) else Companion(content)
 
 
 def read_object(path: Path, homes: Sequence[Path]) -> Companion:
     """Return the JSON object in a file, and its problem."""
     found = read_companion(path, homes)
     is_usable = found.content is None or isinstance(found.content, dict)
-    return found if is_usable else found.damaged(path, "does not hold an object")
+    return found if is_usable else found.mark_damaged(path, "does not hold an object")
 
 
 class Counts(BaseModel):
@@ -136,7 +136,7 @@ def read_last_start(path: Path, homes: Sequence[Path]) -> LastStart:
         return LastStart(None, found.problem)
     starts = found.content.get("starts")
     if not isinstance(starts, list):
-        return LastStart(None, found.damaged(path, "has no list `starts`").problem)
+        return LastStart(None, found.mark_damaged(path, "has no list `starts`").problem)
     if not starts:
         return LastStart()
     try:
@@ -144,7 +144,9 @@ def read_last_start(path: Path, homes: Sequence[Path]) -> LastStart:
     except ValidationError as error:
         place = f"starts[{len(starts) - 1}]"
         faults = [".".join((place, *map(str, each["loc"]))) + f": {each['msg']}" for each in error.errors()]
-        return LastStart(None, found.damaged(path, f"is damaged: {'; '.join(faults[:_MOST_FAULTS])}").problem)
+        return LastStart(
+            None, found.mark_damaged(path, f"is damaged: {'; '.join(faults[:_MOST_FAULTS])}").problem
+        )
 
 
 class RunFigures(NamedTuple):
@@ -159,7 +161,7 @@ def read_figures(path: Path, homes: tuple[Path, ...]) -> RunFigures:
     try:
         status = path.lstat()
     except OSError:
-        return RunFigures(_figures_of([]))
+        return RunFigures(_read_figures([]))
     return _figures_in(path, homes, status.st_mtime_ns, status.st_size)
 
 
@@ -167,11 +169,11 @@ def read_figures(path: Path, homes: tuple[Path, ...]) -> RunFigures:
 def _figures_in(path: Path, homes: tuple[Path, ...], changed_ns: int, size: int) -> RunFigures:
     found = read_companion(path, homes)
     if found.content is None:
-        return RunFigures(_figures_of([]), found.problem)
+        return RunFigures(_read_figures([]), found.problem)
     try:
-        return RunFigures(_figures_of(list(_agents_in(found.content))))
+        return RunFigures(_read_figures(list(_agents_in(found.content))))
     except ValueError as error:
-        return RunFigures(_figures_of([]), found.damaged(path, f"is damaged: {error}").problem)
+        return RunFigures(_read_figures([]), found.mark_damaged(path, f"is damaged: {error}").problem)
 
 
 def read_estimate(path: Path, homes: Sequence[Path]) -> RunFigures:
@@ -181,7 +183,9 @@ def read_estimate(path: Path, homes: Sequence[Path]) -> RunFigures:
         return RunFigures({}, found.problem)
     numbers = {name: finite_number(found.content.get(name)) for name in ("mean", "low", "high")}
     if None in numbers.values():
-        return RunFigures({}, found.damaged(path, "is damaged: mean, low and high must be numbers").problem)
+        return RunFigures(
+            {}, found.mark_damaged(path, "is damaged: mean, low and high must be numbers").problem
+        )
     aim = str(found.content.get("aim"))
     return RunFigures(
         {"mean": numbers["mean"], "interval": [numbers["low"], numbers["high"]], "aim": aim}, None
@@ -209,7 +213,7 @@ def _agents_in(content: Any) -> Iterator[dict[str, float]]:
         yield {name: value for name, value in numbers.items() if value is not None}
 
 
-def _figures_of(agents: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def _read_figures(agents: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """Return the mean reward of all agents; with one agent, its interval and the pass@k of the largest k too."""
     count = sum(agent["count/scored"] for agent in agents)
     only = agents[0] if len(agents) == 1 else {}

@@ -24,7 +24,7 @@ from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import is_torn
-from nemo_gym.rollouts.output.row_index import blocks_of, entry_of
+from nemo_gym.rollouts.output.row_index import build_blocks, build_entry
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.run.failure_groups import group_file
@@ -32,7 +32,7 @@ from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.companions import is_deep
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.indexing import LinePlace
-from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
+from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.single_file import single_file
 
@@ -88,7 +88,7 @@ def export_page(
 
     Lines that are not rows are counted and left out. Raises `ConfigError` if the filter names an unknown column.
     """
-    secrets = _known_secrets()
+    secrets = _list_known_secrets()
     chosen = {
         run.id: {
             kind: _Selected() if run.fault(path) else _select(path, row_filter, limit, secrets)
@@ -126,7 +126,7 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
             found.unreadable += 1
             continue
         found.total += 1
-        entry = entry_of(row)
+        entry = build_entry(row)
         found.columns |= entry.numbers.keys()
         if len(found.lines) >= limit or not row_filter.matches(entry, line):
             continue
@@ -139,7 +139,7 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
     return found
 
 
-def _known_secrets() -> set[str]:
+def _list_known_secrets() -> set[str]:
     """Return the secrets of the environment and of `env.yaml`."""
     return secret_values(dict(os.environ)) | secret_values(outline([], Path.cwd(), Problems()))
 
@@ -156,19 +156,19 @@ def _answers_about(
 ) -> Iterator[tuple[str, Any]]:
     """Yield the answers about one run by path."""
     for kind, selected in kinds.items():
-        blocks = b"".join(blocks_of(selected.lines))
+        blocks = b"".join(build_blocks(selected.lines))
         yield f"runs/{name}/blocks?kind={kind}", {"b64": b64encode(blocks).decode()}
         for line, row, place in zip(selected.lines, selected.rows, selected.places(), strict=True):
             at = f"{place.start}-{place.length}?kind={kind}"
             yield f"runs/{name}/rows/{at}", line.decode()
-            yield f"runs/{name}/cards/{at}", card_of(row)
-            tokens = tokens_of(row, vocabulary) if kind == "rows" else None
+            yield f"runs/{name}/cards/{at}", build_card(row)
+            tokens = build_tokens(row, vocabulary) if kind == "rows" else None
             if tokens is not None:
                 yield f"runs/{name}/tokens/{at}", tokens
     groups = [{**asdict(group), "log": []} for group in group_file(files.failures)]
     yield f"runs/{name}/failures", {"groups": groups}
     rows = kinds["rows"]
-    flags = flags_of(check_health(files.rows), rows.places()) if rows.lines else []
+    flags = build_flags(check_health(files.rows), rows.places()) if rows.lines else []
     yield f"runs/{name}/flags", {"rows": len(rows.lines), "flags": flags}
 
 

@@ -32,7 +32,7 @@ _STAMP: Final = re.compile(rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}(Z?) ", re.
 """Times without `Z` are local: those of logs that earlier versions wrote."""
 
 
-def log_of(row: AnyRow, logs: Path | None) -> list[dict[str, Any]]:
+def read_failure_logs(row: AnyRow, logs: Path | None) -> list[dict[str, Any]]:
     """Return the name and the last lines of each log of the server that failed in a failure row, as JSON.
 
     The lines are those of the minute before the failure, at most 20. None are known for a row without a time, and for
@@ -42,12 +42,12 @@ def log_of(row: AnyRow, logs: Path | None) -> list[dict[str, Any]]:
     if logs is None or moment is None or servers is None:
         return []
     servers.append(_INLINE)
-    found = next((files for server in servers if (files := _logs_of(logs, str(server)))), [])
+    found = next((files for server in servers if (files := _list_logs(logs, str(server)))), [])
     parts = ({"file": path.name, "lines": list(lines_around(path, moment))} for path in found)
     return [part for part in parts if part["lines"]]
 
 
-def _logs_of(folder: Path, server: str) -> list[Path]:
+def _list_logs(folder: Path, server: str) -> list[Path]:
     """Return the logs of a server: one for each replica. A link is not a log that a gym wrote."""
     name = _UNSAFE.sub("_", server)
     replicas = sorted(folder.glob(f"{name}.[0-9]*.log"))
@@ -76,7 +76,7 @@ def _first_from(content: mmap.mmap, moment: float) -> int:
     low, high, first = 0, len(content), len(content)
     while low < high:
         middle = (low + high) // 2
-        found = next(_timed_lines(content, middle, high + _STAMP_BYTES), None)
+        found = next(_find_timed_lines(content, middle, high + _STAMP_BYTES), None)
         if found is not None and found.moment < moment:
             low = found.start + _STAMP_BYTES
         else:
@@ -89,7 +89,7 @@ class _TimedLine(NamedTuple):
     moment: float
 
 
-def _timed_lines(content: mmap.mmap, start: int, end: int) -> Iterator[_TimedLine]:
+def _find_timed_lines(content: mmap.mmap, start: int, end: int) -> Iterator[_TimedLine]:
     for found in _STAMP.finditer(content, start, end):
         with suppress(ValueError, OverflowError):  # a text that only looks like a time
             yield _TimedLine(

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple, TypeAlias
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.row_index import LENGTH_COLUMN, RowEntry, entry_of
-from nemo_gym.viewer.searching import spellings_of
+from nemo_gym.rollouts.output.row_index import LENGTH_COLUMN, RowEntry, build_entry
+from nemo_gym.viewer.searching import list_spellings
 
 _TERM: Final = re.compile(r"(-?)([^\W\d][\w./@-]*)(<=|>=|!=|<|>|=|:)")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -29,7 +29,7 @@ _ALIASES: Final = {
     "calls": "tool_calls",
     "k": "rollout",
 }
-_LABELS: Final = frozenset(entry_of({}).labels)
+_LABELS: Final = frozenset(build_entry({}).labels)
 _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -82,7 +82,7 @@ class RowFilter:
         if match is None:
             word, end = self._read_word(at, "")
             if word:
-                self._spellings.append(spellings_of(word))
+                self._spellings.append(list_spellings(word))
             return end
         minus, name, comparison = match.groups()
         values, end = [], match.end() - 1

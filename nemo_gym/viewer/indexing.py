@@ -16,14 +16,14 @@ from typing import IO, Any, Final, NamedTuple, TypeVar
 from nemo_gym.failures import GymError, InputError
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
-from nemo_gym.rollouts.output.index_file import INDEXED_BYTES, stored_blocks
+from nemo_gym.rollouts.output.index_file import INDEXED_BYTES, read_stored_blocks
 from nemo_gym.rollouts.output.row_index import (
     LENGTH_COLUMN,
-    blocks_of,
+    build_blocks,
     decode_block,
-    end_of_block,
+    read_block_end,
 )
-from nemo_gym.rollouts.plan.compression import DAMAGE, codec_of, holds_text, open_content
+from nemo_gym.rollouts.plan.compression import DAMAGE, find_codec, holds_text, open_content
 from nemo_gym.rollouts.plan.dataset import BYTE_ORDER_MARK
 
 log = logging.getLogger(__name__)
@@ -61,13 +61,13 @@ class PlainRows:
         """
         if not self._is_readable(self._path) or not holds_text(self._path):
             return None
-        if codec_of(self._path) is None:
+        if find_codec(self._path) is None:
             return self._path
         with open_content(self._path) as content:
             name = getattr(content, "name", None)
-            return Path(name) if name is not None else self._copy_of(content)
+            return Path(name) if name is not None else self._copy_plain(content)
 
-    def _copy_of(self, content: IO[bytes]) -> Path:
+    def _copy_plain(self, content: IO[bytes]) -> Path:
         status = self._path.stat()
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="nemo_gym_view_")
@@ -183,11 +183,13 @@ class FollowedRows:
         if status.st_ino != self._inode or status.st_size < self.indexed_bytes:
             self._reset(status.st_ino)
             if self._is_readable(self._index):
-                self._take(await asyncio.to_thread(_stored_blocks, self._index, path))
+                self._take(await asyncio.to_thread(_read_stored_blocks, self._index, path))
         self.total_bytes = status.st_size
         is_slow = self.total_bytes - self.indexed_bytes > _PIECE_BYTES
         work = partial(self._index_piece, path)
-        async for _, blocks in in_pieces(path, self.indexed_bytes, self.total_bytes, work, self._pool.size):
+        async for _, blocks in work_in_pieces(
+            path, self.indexed_bytes, self.total_bytes, work, self._pool.size
+        ):
             self._take(blocks)
         if is_slow and self._may_store():
             await asyncio.to_thread(_store, self._index, self.blocks)
@@ -202,7 +204,7 @@ class FollowedRows:
     def _take(self, blocks: list[bytes]) -> None:
         self.blocks += blocks
         if blocks:
-            self.indexed_bytes = end_of_block(blocks[-1])
+            self.indexed_bytes = read_block_end(blocks[-1])
             self._has_rows.set()
 
     async def _index_piece(self, path: Path, start: int, end: int) -> list[bytes]:
@@ -223,7 +225,7 @@ def index_piece(path: Path, start: int, end: int) -> list[bytes]:
     """Return the blocks of the bytes from `start` to `end`, which are bounds of lines."""
     with path.open("rb") as file:
         file.seek(start)
-        return list(blocks_of(_next_lines(file, end - start), start))
+        return list(build_blocks(_next_lines(file, end - start), start))
 
 
 def _next_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
@@ -233,7 +235,7 @@ def _next_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
         yield line
 
 
-async def in_pieces(
+async def work_in_pieces(
     path: Path, start: int, end: int, work: Callable[[int, int], Coroutine[Any, Any, T]], workers: int
 ) -> AsyncIterator[tuple[int, T]]:
     """Yield the end of each piece of whole lines with the result of `work(start, end)`, in order.
@@ -269,9 +271,9 @@ def piece_bounds(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
             start, size = stop, _PIECE_BYTES
 
 
-def _stored_blocks(index: Path, rows: Path) -> list[bytes]:
+def _read_stored_blocks(index: Path, rows: Path) -> list[bytes]:
     with rows.open("rb") as file:
-        return stored_blocks(index, file)
+        return read_stored_blocks(index, file)
 
 
 def _store(index: Path, blocks: list[bytes]) -> None:

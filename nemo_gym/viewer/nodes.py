@@ -34,30 +34,30 @@ class Standing(StrEnum):
     """The run has ended. Its gym may go on."""
 
 
-def nodes_of(
+def read_nodes(
     document: Mapping[str, Any], *, is_kept: bool, now: float | None = None
 ) -> dict[str, Any] | None:
     """Return the machines, replicas and events of a file of nodes as the page reads them; None without machines.
 
     `is_kept`: whether the file is that of the run, and not of its gym.
     """
-    nodes = [_node_of(each) for each in _mappings(document.get("nodes"))]
+    nodes = [_read_node(each) for each in _mappings(document.get("nodes"))]
     if not nodes:
         return None
     at = finite_number(document.get("at")) or 0.0
     return {
-        "standing": _standing_of(document, at, is_kept, time.time() if now is None else now),
+        "standing": _find_standing(document, at, is_kept, time.time() if now is None else now),
         "at": at,
         "nodes": nodes,
         "replicas": [
             _fields(each, _REPLICA_TEXTS, _REPLICA_NUMBERS) for each in _mappings(document.get("replicas"))
         ],
-        "events": [_event_of(each) for each in _mappings(document.get("events"))],
+        "events": [_read_event(each) for each in _mappings(document.get("events"))],
         "left_out": finite_number(document.get("left_out")) or 0,
     }
 
 
-def summary_of(nodes: Mapping[str, Any] | None) -> dict[str, int] | None:
+def summarize_nodes(nodes: Mapping[str, Any] | None) -> dict[str, int] | None:
     """Return the number of machines, of those that are up, and of losses."""
     if nodes is None:
         return None
@@ -77,7 +77,7 @@ def logs_in(nodes: Mapping[str, Any] | None) -> set[str]:
     return {name for name in named if name.endswith(".log") and Path(name).name == name}
 
 
-def _standing_of(document: Mapping[str, Any], at: float, is_kept: bool, now: float) -> Standing:
+def _find_standing(document: Mapping[str, Any], at: float, is_kept: bool, now: float) -> Standing:
     if is_kept:
         return Standing.KEPT
     if document.get("ended_at") is not None:
@@ -85,7 +85,7 @@ def _standing_of(document: Mapping[str, Any], at: float, is_kept: bool, now: flo
     return Standing.SILENT if now - at > _SILENT_AFTER_S else Standing.CURRENT
 
 
-def _node_of(node: Mapping[str, Any]) -> dict[str, Any]:
+def _read_node(node: Mapping[str, Any]) -> dict[str, Any]:
     replicas = node.get("replicas")
     counts = {
         str(server): number
@@ -95,7 +95,7 @@ def _node_of(node: Mapping[str, Any]) -> dict[str, Any]:
     return {**_fields(node, _NODE_TEXTS, _NODE_NUMBERS), "replicas": counts}
 
 
-def _event_of(event: Mapping[str, Any]) -> dict[str, Any]:
+def _read_event(event: Mapping[str, Any]) -> dict[str, Any]:
     replicas = event.get("replicas")
     pairs = replicas if isinstance(replicas, list) else []
     servers = dict.fromkeys(str(pair[0]) for pair in pairs if isinstance(pair, list) and pair)

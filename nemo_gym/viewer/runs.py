@@ -12,10 +12,10 @@ from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import NODES_FILE
-from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, ending_of
-from nemo_gym.rollouts.output.nodes import since
+from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, find_ending
+from nemo_gym.rollouts.output.nodes import drop_earlier_events
 from nemo_gym.rollouts.output.run_state import RunProgress, RunState, is_being_written, name_state
-from nemo_gym.rollouts.plan.compression import holds_text, journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.tokens.vocabulary import Vocabulary, read_token_texts
 from nemo_gym.viewer.companions import (
@@ -30,7 +30,7 @@ from nemo_gym.viewer.companions import (
     read_object,
     show_path,
 )
-from nemo_gym.viewer.nodes import nodes_of, summary_of
+from nemo_gym.viewer.nodes import read_nodes, summarize_nodes
 
 _COMPANIONS = ("_failures", "_materialized_inputs")
 _MOST_RUNS = 1000
@@ -50,7 +50,7 @@ class Run:
 
     def fault(self, path: Path) -> str | None:
         """Return why a file of the run, or its journal, is not read; None for one that can be read or is absent."""
-        return find_fault(path, self.homes) or find_fault(journal_of(path), self.homes)
+        return find_fault(path, self.homes) or find_fault(build_journal_path(path), self.homes)
 
     def vocabulary(self) -> Vocabulary:
         """Return the texts of the tokens that were collected with the run. They may be none."""
@@ -68,13 +68,13 @@ class Run:
     def nodes(self) -> dict[str, Any] | None:
         """Return the machines of the run's gym as the page reads them; None for a run on one machine."""
         start = self._last_start().start or Start()
-        if start.end and (document := _nodes_in(*_version_of(self.files.nodes), self.homes)) is not None:
-            return nodes_of(document, is_kept=True)
+        if start.end and (document := _nodes_in(*_read_version(self.files.nodes), self.homes)) is not None:
+            return read_nodes(document, is_kept=True)
         logs = self.logs()
-        document = _nodes_in(*_version_of(logs / NODES_FILE), (logs,)) if logs is not None else None
+        document = _nodes_in(*_read_version(logs / NODES_FILE), (logs,)) if logs is not None else None
         if document is None:
             return None
-        return nodes_of(since(document, str(start.started_at)), is_kept=False)
+        return read_nodes(drop_earlier_events(document, str(start.started_at)), is_kept=False)
 
     def state(self) -> RunState:
         """Return the state of the run now."""
@@ -105,7 +105,7 @@ class Run:
         start = last.start or Start()
         counts = start.counts or Counts()
         scored = counts.finished_before + counts.completed + counts.truncated
-        status = _status_of(self.files.rows)
+        status = _read_status(self.files.rows)
         return {
             "id": self.id,
             "title": self.title,
@@ -131,10 +131,10 @@ class Run:
             **self.summary(),
             "stem": show_path(self.files.stem),
             "looks_fine": self._marks(),
-            "nodes": summary_of(self.nodes()),
-            "files": list(self._described_files()),
+            "nodes": summarize_nodes(self.nodes()),
+            "files": list(self._describe_files()),
             "manifest": read_object(self.files.manifest, self.homes).content,
-            "metrics": _metrics_in(*_version_of(self.files.aggregate_metrics), self.homes),
+            "metrics": _metrics_in(*_read_version(self.files.aggregate_metrics), self.homes),
         }
 
     def _last_start(self) -> LastStart:
@@ -143,7 +143,7 @@ class Run:
     def _faults(self) -> Iterator[str]:
         """Yield the names and faults of the files that are not read. The manifest and the metrics have their own."""
         files = self.files
-        for path in (files.rows, files.failures, files.materialized_inputs, *files.for_viewer()):
+        for path in (files.rows, files.failures, files.materialized_inputs, *files.list_viewer_files()):
             if (fault := self.fault(path)) is not None:
                 yield f"{show_path(path.name)} {fault}"
 
@@ -167,7 +167,7 @@ class Run:
         marks = read_companion(self.files.looks_fine, self.homes).content
         return [mark for mark in marks if isinstance(mark, str)] if isinstance(marks, list) else []
 
-    def _described_files(self) -> Iterator[dict[str, Any]]:
+    def _describe_files(self) -> Iterator[dict[str, Any]]:
         files = self.files
         for role, path, is_authoritative in (
             ("rows", files.rows, True),
@@ -180,7 +180,7 @@ class Run:
             ("texts of tokens", files.token_texts, False),
             ("nodes", files.nodes, False),
         ):
-            status = _status_of(path)
+            status = _read_status(path)
             if status is not None:
                 yield {
                     "role": role,
@@ -198,7 +198,7 @@ def find_runs(places: Sequence[Path]) -> list[Run]:
     found: dict[Path, tuple[str, RunFiles, tuple[Path, ...]]] = {}
     for place in places:
         runs = list(_runs_below(place)) if place.is_dir() else _run_at(place)
-        homes = _homes_of(place)
+        homes = _list_homes(place)
         if not runs:
             raise ConfigError(
                 f"there is no run at {place}",
@@ -206,14 +206,14 @@ def find_runs(places: Sequence[Path]) -> list[Run]:
                 remedy="Name a file of scored rows, or a folder that holds such files.",
             )
         found |= {_identify(files.rows, homes): (title, files, homes) for title, files in runs}
-    newest = sorted(found.values(), key=lambda each: -_time_of(each[1]))[:_MOST_RUNS]
+    newest = sorted(found.values(), key=lambda each: -_read_time(each[1]))[:_MOST_RUNS]
     return [
         Run(f"r{number}", show_path(title), files, homes)
         for number, (title, files, homes) in enumerate(newest)
     ]
 
 
-def _homes_of(place: Path) -> tuple[Path, ...]:
+def _list_homes(place: Path) -> tuple[Path, ...]:
     """Return the folders of a place without links. A file that a person names may be a link to elsewhere."""
     return (place.resolve(),) if place.is_dir() else (place.parent.resolve(), place.resolve().parent)
 
@@ -224,12 +224,12 @@ def _identify(rows: Path, homes: Sequence[Path]) -> Path:
 
 
 def _run_at(rows: Path) -> list[tuple[str, RunFiles]]:
-    return [(rows.name, RunFiles.existing(rows))] if ending_of(rows) else []
+    return [(rows.name, RunFiles.from_existing(rows))] if find_ending(rows) else []
 
 
 def _runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:
     """Yield the runs below a folder, with those whose rows cannot be read. Folders that are links are left out."""
-    homes = _homes_of(folder)
+    homes = _list_homes(folder)
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "node_modules")))
         # Of folders only those count that look like files of rows.
@@ -253,13 +253,13 @@ def _begins_with_a_rollout(path: Path) -> bool:
         return False
 
 
-def _time_of(files: RunFiles) -> float:
-    status = _status_of(files.rows)
+def _read_time(files: RunFiles) -> float:
+    status = _read_status(files.rows)
     return status.st_mtime if status else 0.0
 
 
-def _status_of(path: Path) -> os.stat_result | None:
-    for each in (journal_of(path), path):
+def _read_status(path: Path) -> os.stat_result | None:
+    for each in (build_journal_path(path), path):
         try:
             return each.stat()
         except OSError:
@@ -267,9 +267,9 @@ def _status_of(path: Path) -> os.stat_result | None:
     return None
 
 
-def _version_of(path: Path) -> tuple[Path, int, int]:
+def _read_version(path: Path) -> tuple[Path, int, int]:
     """Return a file's path, the time of its last change in nanoseconds, and its bytes; 0 for both without a file."""
-    status = _status_of(path)
+    status = _read_status(path)
     return (path, status.st_mtime_ns, status.st_size) if status else (path, 0, 0)
 
 

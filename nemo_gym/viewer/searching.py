@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nemo_gym.processes.workers import WorkerPool
-from nemo_gym.viewer.indexing import in_pieces
+from nemo_gym.viewer.indexing import work_in_pieces
 
 _PIECE_TIMEOUT_S: Final = 600.0
 _EXCERPT_BYTES: Final = 80
@@ -25,7 +25,7 @@ async def search(path: Path, text: str, pool: WorkerPool) -> AsyncIterator[dict[
     async def find(start: int, end: int) -> list[dict[str, Any]]:
         return await pool.run(search_piece, path, start, end, text, timeout_s=_PIECE_TIMEOUT_S)
 
-    async for scanned, found in in_pieces(path, 0, size, find, pool.size):
+    async for scanned, found in work_in_pieces(path, 0, size, find, pool.size):
         for hit in found:
             hits += 1
             yield hit
@@ -38,10 +38,10 @@ def search_piece(path: Path, start: int, end: int, text: str) -> list[dict[str, 
     with path.open("rb") as file:
         file.seek(start)
         content = file.read(end - start)
-    return list(_hits(content, start, spellings_of(text)))
+    return list(_hits(content, start, list_spellings(text)))
 
 
-def spellings_of(text: str) -> set[bytes]:
+def list_spellings(text: str) -> set[bytes]:
     """Return the forms that a text has in JSON, in lower case: as it is, and with characters beyond ASCII escaped."""
     return {json.dumps(text, ensure_ascii=escaped)[1:-1].encode().lower() for escaped in (False, True)}
 

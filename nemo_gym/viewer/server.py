@@ -26,10 +26,10 @@ from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.companions import show_path
-from nemo_gym.viewer.failure_logs import lines_around, log_of
+from nemo_gym.viewer.failure_logs import lines_around, read_failure_logs
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
-from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
+from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.searching import search
 
@@ -89,7 +89,7 @@ class Viewer:
 
     def tokens(self, name: str, row: AnyRow) -> dict[str, Any] | None:
         """Return the tokens of a row, with the texts of the tokenizer or else of the run; None without a record."""
-        return tokens_of(row, self._vocabulary or self.run(name).vocabulary())
+        return build_tokens(row, self._vocabulary or self.run(name).vocabulary())
 
     async def close(self) -> None:
         """Stop reading, and end the workers."""
@@ -134,7 +134,7 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
     async def log(
         name: str, file: str, at: Annotated[float | None, Query(allow_inf_nan=False)] = None
     ) -> Response:
-        return _json(await asyncio.to_thread(_log_of_node, viewer.run(name), file, at))
+        return _json(await asyncio.to_thread(_read_node_log, viewer.run(name), file, at))
 
     @app.get("/api/runs/{name}/flags")
     async def flags(name: str) -> Response:
@@ -143,7 +143,7 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
             return _json({"rows": 0, "flags": []})
         report = await viewer.pool.run(check_health, run.files.rows, timeout_s=_CHECK_TIMEOUT_S)
         await rows.refresh(_CHECK_TIMEOUT_S)
-        return _json({"rows": report.rows, "flags": flags_of(report, rows.places())})
+        return _json({"rows": report.rows, "flags": build_flags(report, rows.places())})
 
 
 def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
@@ -178,7 +178,7 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
     ) -> Response:
         rows = viewer.rows(name, kind)
         await rows.refresh_soon()
-        sent = _at_most(rows.blocks[first:], _ANSWER_BYTES if first else _FIRST_ANSWER_BYTES)
+        sent = _take_at_most(rows.blocks[first:], _ANSWER_BYTES if first else _FIRST_ANSWER_BYTES)
         headers = {
             "x-blocks-sealed": str(len(rows.blocks)),
             "x-generation": str(rows.generation),
@@ -195,7 +195,7 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
     async def cards(name: str, at: str, kind: Kind = "rows") -> Response:
         places = at.split(",")[:_MOST_CARDS]
         found = [await viewer.row(name, kind, place) for place in places]
-        return _json({"cards": [card_of(parse_object(row) or {}) for row in found]})
+        return _json({"cards": [build_card(parse_object(row) or {}) for row in found]})
 
     @app.get("/api/runs/{name}/tokens/{place}")
     async def tokens(name: str, place: str) -> Response:
@@ -206,7 +206,7 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
         return _json(found)
 
     @app.get("/api/runs/{name}/search")
-    async def searched(name: str, q: str, kind: Kind = "rows") -> Response:
+    async def search_rows(name: str, q: str, kind: Kind = "rows") -> Response:
         path = await viewer.rows(name, kind).plain()
         lines = _search_lines(path, q, viewer.pool)
         return StreamingResponse(lines, media_type="application/x-ndjson")
@@ -234,12 +234,12 @@ def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:
     with path.open("rb") as file:
 
         def log_around(start: int, length: int) -> list[dict[str, Any]]:
-            return log_of(parse_object(os.pread(file.fileno(), length, start)) or {}, logs)
+            return read_failure_logs(parse_object(os.pread(file.fileno(), length, start)) or {}, logs)
 
         return [{**asdict(group), "log": log_around(*group.rows[0])} for group in group_file(path)]
 
 
-def _log_of_node(run: Run, file: str, moment: float | None) -> dict[str, Any]:
+def _read_node_log(run: Run, file: str, moment: float | None) -> dict[str, Any]:
     """Return lines of a log that the run's nodes name. Raises `InputError` (404)."""
     logs = run.logs()
     path = logs / file if logs is not None and file in logs_in(run.nodes()) else None
@@ -263,7 +263,7 @@ def _place_in(text: str) -> tuple[int, int]:
     return int(start), int(length)
 
 
-def _at_most(blocks: Iterable[bytes], size: int) -> list[bytes]:
+def _take_at_most(blocks: Iterable[bytes], size: int) -> list[bytes]:
     """Return the first of `blocks`, at least one of them, until they exceed `size` bytes."""
     taken: list[bytes] = []
     for block in blocks:

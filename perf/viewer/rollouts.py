@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.rows.calls import calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.rows.calls import read_calls
+from nemo_gym.tokens.segments import build_segments
 from nemo_gym.viewer.exporting import export_page
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.runs import find_runs
@@ -62,10 +62,10 @@ def measure_long(report: Report, browser: Any, folder: Path, scale: int) -> None
 
 
 def measure_tokens(report: Report, browser: Any, folder: Path, tokens: int) -> None:
-    """Group 8: the last tokens of a long rollout are those of `segments_of`."""
+    """Group 8: the last tokens of a long rollout are those of `build_segments`."""
     path = write_tokens(folder / "tokens.jsonl", tokens)
     (line,) = first_lines(path, 1)
-    (segment,) = segments_of(calls_of(orjson.loads(line)))
+    (segment,) = build_segments(read_calls(orjson.loads(line)))
     with served(path) as server, visiting(browser) as visit:
         opened(visit, server.address, "#/r0", "h1")
         visit.go("#/r0/rollout/0/0?tab=tokens")

@@ -15,7 +15,7 @@ from typing import Any
 import zstandard
 
 from nemo_gym.metrics import aggregate as aggregate_rows
-from nemo_gym.metrics import expected_max_at_k, reward_interval
+from nemo_gym.metrics import compute_expected_max_at_k, reward_interval
 from nemo_gym.rollouts.output.index_file import extend_index
 from perf.viewer.fixtures import NEEDLE, ROLLOUTS, Fact, Table, write_searched, write_table
 from perf.viewer.pages import Report, opened, renderer_mb, served, timed, visiting, wait_for_count
@@ -154,7 +154,9 @@ def _measure_groups(report: Report, visit: Visit, facts: list[Fact]) -> None:
     expected = []
     for task, rewards in groups:
         scores = [reward for reward in rewards if reward is not None]
-        best = f"{100 * expected_max_at_k(scores, ROLLOUTS):.1f} %" if len(scores) == ROLLOUTS else "–"
+        best = (
+            f"{100 * compute_expected_max_at_k(scores, ROLLOUTS):.1f} %" if len(scores) == ROLLOUTS else "–"
+        )
         expected.append((task, fmean(scores) if scores else None, len(scores), best))
     expected.sort(key=lambda group: -2.0 if group[1] is None else -group[1])
     lines = [visit.page.locator(ROW).nth(at).inner_text().split("\n") for at in range(10)]

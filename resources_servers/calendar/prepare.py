@@ -9,7 +9,7 @@ import json
 import random
 from typing import Any, NamedTuple
 
-from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
+from nemo_gym.datasets.making import generator_options, make_tasks, write_rows
 from nemo_gym.rows.compose import compose_task_row
 from resources_servers.calendar.scheduling import GRID, ExpectedEvent, schedule
 
@@ -141,7 +141,7 @@ def calendar(starts: dict[int, int], expected: dict[int, ExpectedEvent], names: 
 
 def main(arguments: list[str] | None = None) -> None:
     options = generator_options(__doc__, arguments)
-    write_rows(made_tasks(make_task, options), options.output)
+    write_rows(make_tasks(make_task, options), options.output)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_gym.datasets.making import converted, converter_options, write_rows
+from nemo_gym.datasets.making import convert_rows, converter_options, write_rows
 from nemo_gym.rows.compose import compose_task_row
 
 PROMPT = """\
@@ -35,7 +35,7 @@ def task_row(problem: Mapping[str, Any]) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     options = converter_options(__doc__, arguments)
-    write_rows(converted(options.input, task_row), options.output)
+    write_rows(convert_rows(options.input, task_row), options.output)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nemo_gym.rows.compose import with_response
+from nemo_gym.rows.compose import attach_response
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyRequest
 from resources_servers.code_gen.prepare import task_row
 
@@ -48,7 +48,7 @@ async def score_all(server: CompCodingResourcesServer, problems: Sequence[Mappin
     async def score(problem: Mapping[str, Any], way: str) -> Scored:
         body = BODIES[way][0] or problem["canonical_solution"]
         text = f"```python\n{problem['prompt']}{body}```"
-        row = with_response(task_row(problem), response_of(text))
+        row = attach_response(task_row(problem), response_of(text))
         scored = await server.verify(CompCodingVerifyRequest.model_validate(row))
         return Scored(way, problem["task_id"], scored.reward, scored.failure_reason)
 

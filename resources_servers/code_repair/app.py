@@ -20,7 +20,7 @@ from nemo_gym.base_resources_server import (
 )
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
-from nemo_gym.protocol.task_folders import TaskFolder, checked_path
+from nemo_gym.protocol.task_folders import TaskFolder, check_relative_path
 from nemo_gym.server_utils import SESSION_ID_KEY
 from nemo_gym.verify.code_execution import CallCase, CodeRunner, CodeVerdict
 from resources_servers.code_repair import in_memory
@@ -78,7 +78,7 @@ class CodeRepairVerifyResponse(BaseVerifyResponse):
 
 
 class FilePath(BaseModel):
-    path: Annotated[str, AfterValidator(checked_path)]
+    path: Annotated[str, AfterValidator(check_relative_path)]
 
 
 class WrittenFile(FilePath):

@@ -27,7 +27,7 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.server_utils import SESSION_ID_KEY
 from nemo_gym.verify.answers import final_answer, final_text
-from nemo_gym.verify.function_calls import calls_of
+from nemo_gym.verify.function_calls import read_function_calls
 from nemo_gym.verify.numbers import Quantity, is_same_quantity, read_quantity
 from resources_servers.efficient_tool_use.scoring import Weights, efficiency, reward_of
 from resources_servers.efficient_tool_use.stock import Bin, Tool, ToolCall, bins_shown, cost_of
@@ -146,7 +146,7 @@ class EfficientToolUseResourcesServer(SimpleResourcesServer):
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: EfficientToolUseVerifyRequest
     ) -> EfficientToolUseVerifyResponse:
-        calls = [ToolCall(call.name, call.arguments or {}) for call in calls_of(body.response)]
+        calls = [ToolCall(call.name, call.arguments or {}) for call in read_function_calls(body.response)]
         shown = frozenset[Bin]().union(
             *(bins_shown(call, body.stock) for call in answered_calls(body.response))
         )
@@ -188,7 +188,7 @@ def answered_calls(response: NeMoGymResponse) -> list[ToolCall]:
     """Return the calls whose results the policy has seen."""
     answered = {item.call_id for item in response.output if isinstance(item, FunctionCallOutput)}
     seen = [item for item in response.output if read_field(item, "call_id") in answered]
-    return [ToolCall(call.name, call.arguments or {}) for call in calls_of({"output": seen})]
+    return [ToolCall(call.name, call.arguments or {}) for call in read_function_calls({"output": seen})]
 
 
 def states(answer: str, expected: int) -> bool:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
+from nemo_gym.datasets.making import generator_options, make_tasks, write_rows
 from nemo_gym.rows.compose import compose_task_row
 from resources_servers.efficient_tool_use.par import cheapest_plan
 from resources_servers.efficient_tool_use.stock import Bin, Tool, definitions
@@ -108,7 +108,7 @@ def _ask(clauses: Sequence[Clause], stock: dict[str, dict[str, int]], rng: rando
 
 def main(arguments: list[str] | None = None) -> None:
     options = generator_options(__doc__, arguments)
-    write_rows(made_tasks(make_task, options), options.output)
+    write_rows(make_tasks(make_task, options), options.output)
 
 
 if __name__ == "__main__":

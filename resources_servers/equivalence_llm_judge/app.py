@@ -29,7 +29,7 @@ from nemo_gym.verify.equivalence_judge import (
     Comparison,
     EquivalenceJudge,
 )
-from nemo_gym.verify.judge import Judge, JudgeEvaluation, JudgeOptions, messages_of, read_template
+from nemo_gym.verify.judge import Judge, JudgeEvaluation, JudgeOptions, build_messages, read_template
 from nemo_gym.verify.patterns import last_capture
 from nemo_gym.verify.task_rows import invalid_row
 
@@ -101,7 +101,7 @@ class LLMJudgeResourcesServer(SimpleResourcesServer):
             user=read_template(config.judge_prompt_template_fpath, FOLDER),
             system=config.judge_system_message or None,
         )
-        messages_of(
+        build_messages(
             prompt, dict.fromkeys(FIELDS, ""), {}
         )  # a template with other fields fails here, not later
         self._judge = EquivalenceJudge(

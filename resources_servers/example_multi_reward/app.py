@@ -16,7 +16,12 @@ from nemo_gym.base_resources_server import (
 )
 from nemo_gym.responses.wire import read_field
 from nemo_gym.verify.answers import last_assistant_text
-from nemo_gym.verify.function_calls import FunctionCall, calls_of, is_same_call, read_expected_calls
+from nemo_gym.verify.function_calls import (
+    FunctionCall,
+    is_same_call,
+    read_expected_calls,
+    read_function_calls,
+)
 from nemo_gym.verify.json_schema import fits_schema
 from nemo_gym.verify.rewards import sum_rewards
 
@@ -51,7 +56,7 @@ class ExampleMultiRewardResourcesServer(SimpleResourcesServer):
         self, body: MultiRewardVerifyRequest
     ) -> MultiRewardVerifyResponse:
         (expected,) = read_expected_calls([body.expected_call])
-        calls = calls_of(body.response)
+        calls = read_function_calls(body.response)
         first = calls[0] if calls else None
         components = {
             "correctness": float(first is not None and is_same_call(expected, first)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
+from nemo_gym.datasets.making import generator_options, make_tasks, write_rows
 from nemo_gym.rows.compose import compose_task_row
 
 
@@ -32,7 +32,7 @@ def make_task(index: int, rng: random.Random) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     options = generator_options(__doc__, arguments)
-    write_rows(made_tasks(make_task, options), options.output)
+    write_rows(make_tasks(make_task, options), options.output)
 
 
 if __name__ == "__main__":

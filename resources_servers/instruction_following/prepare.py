@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nemo_gym.datasets.making import add_generation, converted, made_tasks, new_parser, write_rows
+from nemo_gym.datasets.making import add_generation, convert_rows, make_tasks, new_parser, write_rows
 from nemo_gym.rows.compose import compose_task_row
 from resources_servers.instruction_following.instructions.catalog import ALL_KINDS
 from resources_servers.instruction_following.instructions.evaluation import read_instructions
@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if options.output is None:
         parser.error("--output is needed")
-    rows = converted(options.convert, convert) if options.convert else made_tasks(make_task, options)
+    rows = convert_rows(options.convert, convert) if options.convert else make_tasks(make_task, options)
     write_rows(rows, options.output)
 
 

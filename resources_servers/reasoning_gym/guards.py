@@ -55,10 +55,10 @@ def is_plain_expression(text: str, *, more_functions: frozenset[str] = frozenset
         return False
 
 
-def _power_of(node: ast.expr, functions: frozenset[str]) -> float:
-    """Return the highest exponent inside `node`, nested ones multiplied. Raises ValueError for other expressions."""
-    match node:
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
+def _power_of(element: ast.expr, functions: frozenset[str]) -> float:
+    """Return the highest exponent inside `element`, nested ones multiplied. Raises ValueError for other expressions."""
+    match element:
+        case ast.Constant(value=int() | float()) if not isinstance(element.value, bool):
             return 1.0
         case ast.Name(id=name) if len(name) == 1 or name == "pi":
             return 1.0
@@ -73,15 +73,15 @@ def _power_of(node: ast.expr, functions: frozenset[str]) -> float:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in functions:
             return max((_power_of(argument, functions) for argument in arguments), default=1.0)
         case _:
-            raise ValueError(f"{type(node).__name__} is not plain arithmetic")
+            raise ValueError(f"{type(element).__name__} is not plain arithmetic")
 
 
-def _magnitude(node: ast.expr) -> float:
+def _magnitude(element: ast.expr) -> float:
     """Return an upper bound of a plain expression without powers, for symbols of at most 1.
 
     A function counts as its largest argument, so that `log(exp(n))` cannot hide n.
     """
-    match node:
+    match element:
         case ast.Constant(value=int() | float() as value):
             return abs(float(value))
         case ast.UnaryOp(operand=operand):
@@ -103,11 +103,11 @@ def _magnitude(node: ast.expr) -> float:
 def integer_arithmetic(text: str) -> int:
     """Return the value of an expression of integers and their operators. Raises ValueError for other expressions."""
     tree = ast.parse(text.strip(), mode="eval")
-    for node in ast.walk(tree.body):
-        is_number = isinstance(node, ast.Constant) and type(node.value) is int
-        is_operation = isinstance(node, (ast.BinOp, ast.UnaryOp, *_INTEGER_OPERATORS, *_SIGNS, ast.Invert))
+    for element in ast.walk(tree.body):
+        is_number = isinstance(element, ast.Constant) and type(element.value) is int
+        is_operation = isinstance(element, (ast.BinOp, ast.UnaryOp, *_INTEGER_OPERATORS, *_SIGNS, ast.Invert))
         if not (is_number or is_operation):
-            raise ValueError(f"{type(node).__name__} is not integer arithmetic")
+            raise ValueError(f"{type(element).__name__} is not integer arithmetic")
     value: int = eval(compile(tree, "<arithmetic>", "eval"), {"__builtins__": {}})
     return value
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.datasets.making import add_generation, converted, made_tasks, new_parser, write_rows
-from nemo_gym.rows.compose import compose_task_row, with_params
+from nemo_gym.datasets.making import add_generation, convert_rows, make_tasks, new_parser, write_rows
+from nemo_gym.rows.compose import compose_task_row, replace_params
 from nemo_gym.rows.parts import read_params
 from resources_servers.structured_outputs.checking import Extraction, read_schema
 from resources_servers.structured_outputs.documents.documents import DocumentFormat
@@ -143,7 +143,7 @@ def convert(row: Mapping[str, Any]) -> Row:
     schema = schema_of_paths(row["raw_output_metric"])
     document_format = DocumentFormat(row["output_type"].lower())
     task = task_row(row["task_id"], "", schema, document_format, Extraction.EMBEDDED, close_schema=False)
-    return with_params(task, read_params(row))
+    return replace_params(task, read_params(row))
 
 
 _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
@@ -187,7 +187,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--convert", type=Path, metavar="FILE")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
-    rows = converted(options.convert, convert) if options.convert else made_tasks(make_task, options)
+    rows = convert_rows(options.convert, convert) if options.convert else make_tasks(make_task, options)
     write_rows(rows, options.output)
 
 

@@ -25,7 +25,7 @@ from enum import StrEnum
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.processes.workers import WorkerPool, default_pool
-from nemo_gym.verify.answer_faults import AnswerFault, scored_in_worker
+from nemo_gym.verify.answer_faults import AnswerFault, score_in_worker
 from resources_servers.text_to_sql.fixed_functions import fix_functions
 from resources_servers.text_to_sql.sql_rows import Row, are_same_in_any_order, are_same_in_order
 
@@ -158,7 +158,7 @@ async def compare_with_gold(
     limits = limits or SqlLimits()
     is_ordered = not ignore_order if ignore_order is not None else gold.is_sorted
     databases, rest = tuple(contexts), (gold.results, is_ordered, limits)
-    verdict = await scored_in_worker(
+    verdict = await score_in_worker(
         compare_on_each,
         databases,
         query,

@@ -14,10 +14,10 @@ from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, model_valid
 from nemo_gym import clock
 from nemo_gym.agents.policy import input_items
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
-from nemo_gym.config.current import value_of_run
+from nemo_gym.config.current import read_run_value
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
-from nemo_gym.failures import AgentError, error_of
+from nemo_gym.failures import AgentError, build_error
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import SandboxLimits
 from nemo_gym.isolation.workspace_files import put_files
@@ -111,7 +111,7 @@ class ExternalAgentConfig(BaseResponsesAPIAgentConfig):
         if (self.sandbox_provider is None) != (self.sandbox_image is None):
             raise ValueError("`sandbox_provider` and `sandbox_image` belong together")
         given = self.sandbox_provider
-        block = value_of_run(given) if isinstance(given, str) else given
+        block = read_run_value(given) if isinstance(given, str) else given
         if block is None:  # no containers, or a block whose absence is reported elsewhere
             return self
         (name,) = resolve_provider_config(block)
@@ -270,7 +270,7 @@ def _refuse_machine_faults(program: str, gateway: AttemptGateway, exit_: AgentEx
     if exit_.reason is EndReason.FINAL_ANSWER:
         return
     if gateway.failure is not None:
-        raise error_of(gateway.failure)
+        raise build_error(gateway.failure)
     if not gateway.calls:
         said = exit_.stderr.strip() or exit_.stdout.strip()
         raise AgentError(

@@ -146,7 +146,7 @@ class ConfinedSandbox:
     """The sandboxes of this machine (`nemo_gym.isolation`)."""
 
     def __init__(self, readable: Sequence[Path], limits: SandboxLimits) -> None:
-        self._python = PythonInstallation.of_the_gym()
+        self._python = PythonInstallation.from_gym()
         self._limits = limits
         self._runner = ConfinedRunner(
             probe=self._python.command("pass"),
@@ -199,7 +199,7 @@ class ConfinedSandbox:
                 output = await process.read_all()
             finally:
                 watch.cancel()
-            process.refuse_fault_of_machine()
+            process.refuse_machine_fault()
             status = process.exit_status
             assert status is not None
             return AgentExit(

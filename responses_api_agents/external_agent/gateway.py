@@ -22,7 +22,7 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
-from nemo_gym.episodes.driver import failure_of
+from nemo_gym.episodes.driver import read_failure
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.names import CALL_ROUTES, MCP_TOKEN_HEADER, MODEL_ROUTES
 from nemo_gym.transport.context import current_context
@@ -168,7 +168,7 @@ class AttemptGateway:
     def _note(self, reply: ServerReply) -> None:
         self.failure = None
         if not reply.ok:
-            failure = failure_of(reply, self.targets.model, "answer")
+            failure = read_failure(reply, self.targets.model, "answer")
             self.is_over_budget |= failure.code == "rollout_budget_exhausted"
             if failure.boundary is not Boundary.INPUT and reply.status >= _MACHINE_FAULTS:
                 self.failure = failure

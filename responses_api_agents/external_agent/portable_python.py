@@ -38,7 +38,7 @@ class PortablePython:
     @classmethod
     def of_the_gym(cls) -> PortablePython:
         """Return the interpreter that runs the gym. Raises ConfigError if its parts are not found."""
-        executable = Path(PythonInstallation.of_the_gym().executable)
+        executable = Path(PythonInstallation.from_gym().executable)
         library, home = Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_config_var("installed_base"))
         python = PLACE / "bin" / executable.name
         mounts = [(executable, python), (library, PLACE / library.relative_to(home))]

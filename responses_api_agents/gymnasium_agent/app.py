@@ -82,7 +82,7 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
     def _end_reason(self, step: EnvStepResponse, answer: dict[str, Any], steps: int) -> EndReason | None:
         """Return the end reason; None while the episode continues. A truncated answer is stepped and scored, too."""
         if answer.get("incomplete_details"):
-            return EndReason.of_response(answer)
+            return EndReason.from_response(answer)
         if step.terminated:
             return EndReason.TERMINATED
         if step.truncated:

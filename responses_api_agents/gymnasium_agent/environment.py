@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from nemo_gym.agents.policy import calls_in, without_tokens
+from nemo_gym.agents.policy import calls_in, drop_tokens
 from nemo_gym.agents.tools import FailedToolCall, tool_error
 from nemo_gym.episodes.driver import close_quietly, require_ok
 from nemo_gym.failures import VerifierError
@@ -49,7 +49,7 @@ class StepEnvironment:
 
     async def step(self, answer: Mapping[str, Any]) -> EnvStepResponse:
         """Send the model's answer. A step is retried only if the environment supports idempotent steps."""
-        response = {**answer, "output": [without_tokens(item) for item in answer["output"]]}
+        response = {**answer, "output": [drop_tokens(item) for item in answer["output"]]}
         repeatable = self._offers.get("supports_step_idempotency") is True
         tag = {STEP_REQUEST_KEY: uuid.uuid4().hex} if repeatable else {}
         return await self._post(

@@ -37,7 +37,7 @@ class ToolSimulationAgent(SimpleResponsesAPIAgent):
         policy = Policy(self.server_client, self.config.model_server.name, Trajectory(params))
         await policy.answer()
         act = policy.trajectory.end(EndReason.FINAL_ANSWER)
-        act.end_reason = EndReason.of_response(act.response)
+        act.end_reason = EndReason.from_response(act.response)
         return act
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from nemo_gym.engines.engine_model import new_id, now
 from nemo_gym.failures import EngineError
-from nemo_gym.responses import response_of_chat
+from nemo_gym.responses import convert_chat_to_response
 from responses_api_models.openai_model.app import OpenAIModel, OpenAIModelConfig
 
 COMPROMISED = frozenset({"1.82.7", "1.82.8"})
@@ -27,7 +27,9 @@ class LiteLLMModel(OpenAIModel):
 
     def read_native_answer(self, answer: dict[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
         if "output" not in answer and isinstance(answer.get("choices"), list):
-            return response_of_chat(answer, params, ids=new_id, now=now(), dialect=self._dialect).response
+            return convert_chat_to_response(
+                answer, params, ids=new_id, now=now(), dialect=self._dialect
+            ).response
         answer = {**answer, "object": "response"}
         answer.setdefault("created_at", answer.pop("created", None) or now())
         reasoning = answer.get("reasoning")

@@ -15,8 +15,8 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from nemo_gym.processes.process_tree import kill, kill_group, tree_of
-from nemo_gym.processes.program import until_parent_ends
+from nemo_gym.processes.process_tree import kill, kill_group, list_descendants
+from nemo_gym.processes.program import wait_until_parent_ends
 
 
 def main(channel: socket.socket, command: str, grace_s: str) -> None:
@@ -30,9 +30,9 @@ async def _run(channel: socket.socket, command: Sequence[str], grace_s: float) -
         *command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
     )
     ended = asyncio.create_task(engine.wait())
-    parent = asyncio.create_task(until_parent_ends(channel))
+    parent = asyncio.create_task(wait_until_parent_ends(channel))
     await asyncio.wait({ended, parent}, return_when=asyncio.FIRST_COMPLETED)
-    descendants = list(tree_of(engine.pid))
+    descendants = list(list_descendants(engine.pid))
     if not ended.done():
         with contextlib.suppress(ProcessLookupError):
             os.killpg(engine.pid, signal.SIGTERM)

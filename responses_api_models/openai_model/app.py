@@ -18,22 +18,22 @@ from nemo_gym.engines.engine_model import (
     now,
 )
 from nemo_gym.engines.responses_upstream import (
-    finished_response,
-    responses_request_of,
+    build_responses_request,
+    check_finished_response,
+    drop_our_fields,
     string_metadata,
-    without_our_fields,
 )
-from nemo_gym.failures import error_of
+from nemo_gym.failures import build_error
 from nemo_gym.responses import (
     OPENAI,
     Dialect,
-    chat_of_response,
-    chat_request_of,
-    response_of_chat,
-    responses_params_of_chat,
+    build_chat_request,
+    convert_chat_request,
+    convert_chat_to_response,
+    convert_response_to_chat,
     tidy_chat_request,
 )
-from nemo_gym.responses.engine_errors import failure_of_body, is_error_body
+from nemo_gym.responses.engine_errors import is_error_body, read_body_failure
 from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.transport import RetryBudget, Transport
 
@@ -114,29 +114,29 @@ class OpenAIModel(EngineModel):
         if self.config.upstream_api != "chat_completions":
             return await self._respond_natively(params)
         if isinstance(params.get("input"), list):
-            params = {**params, "input": without_our_fields(params["input"])}
-        body, notes = chat_request_of(params, self._dialect)
+            params = {**params, "input": drop_our_fields(params["input"])}
+        body, notes = build_chat_request(params, self._dialect)
         self.take_notes(notes)
         chat, url = await self._engine.post("/chat/completions", self._upstream(self._with_metadata(body)))
         with AttributedTo(url):
-            answer = response_of_chat(chat, params, ids=new_id, now=now(), dialect=self._dialect)
+            answer = convert_chat_to_response(chat, params, ids=new_id, now=now(), dialect=self._dialect)
         self.take_notes(answer.finish.warnings)
         return answer.response
 
     async def complete(self, chat: dict[str, Any]) -> dict[str, Any]:
         if self.config.upstream_api == "responses":
-            return chat_of_response(await self._respond_natively(responses_params_of_chat(chat).body))
+            return convert_response_to_chat(await self._respond_natively(convert_chat_request(chat).body))
         if isinstance(chat.get("messages"), list):
-            chat = {**chat, "messages": without_our_fields(chat["messages"])}
+            chat = {**chat, "messages": drop_our_fields(chat["messages"])}
         body, notes = tidy_chat_request(chat, self._dialect)
         self.take_notes(notes)
         answer, url = await self._engine.post("/chat/completions", self._upstream(self._with_metadata(body)))
         if is_error_body(answer):
-            raise error_of(replace(failure_of_body(answer), peer=url))
+            raise build_error(replace(read_body_failure(answer), peer=url))
         return answer
 
     async def _respond_natively(self, params: dict[str, Any]) -> dict[str, Any]:
-        body, notes = responses_request_of(
+        body, notes = build_responses_request(
             params,
             drop_reasoning=self.config.drop_input_reasoning_items,
             merge_extras=self.config.merge_metadata_extras,
@@ -144,7 +144,7 @@ class OpenAIModel(EngineModel):
         self.take_notes(notes)
         answer, url = await self._engine.post("/responses", self._upstream(body))
         with AttributedTo(url):
-            return finished_response(self.read_native_answer(answer, params))
+            return check_finished_response(self.read_native_answer(answer, params))
 
     def read_native_answer(self, answer: dict[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the Responses object in the upstream's answer to `params`."""

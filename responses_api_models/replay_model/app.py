@@ -20,8 +20,8 @@ from nemo_gym.engines.engine_model import (
     now,
 )
 from nemo_gym.failures import EngineError
-from nemo_gym.responses import chat_of_response, responses_params_of_chat
-from nemo_gym.responses.responses_answer import envelope_of
+from nemo_gym.responses import convert_chat_request, convert_response_to_chat
+from nemo_gym.responses.responses_answer import build_envelope
 from responses_api_models.replay_model.recordings import Recordings
 
 _MOST_DESCRIBED = 200
@@ -53,7 +53,7 @@ class ReplayModel(EngineModel):
         return text_response(answer, params, self.config.model) if isinstance(answer, str) else dict(answer)
 
     async def complete(self, chat: dict[str, Any]) -> dict[str, Any]:
-        return chat_of_response(await self.respond(responses_params_of_chat(chat).body))
+        return convert_response_to_chat(await self.respond(convert_chat_request(chat).body))
 
     async def list_models(self) -> dict[str, Any]:
         return models_list(model_entry(self.config.model))
@@ -76,7 +76,7 @@ def text_response(text: str, params: Mapping[str, Any], model: str) -> dict[str,
         "status": "completed",
         "content": [{"type": "output_text", "text": text, "annotations": []}],
     }
-    envelope = envelope_of(params, ids=new_id, now=now())
+    envelope = build_envelope(params, ids=new_id, now=now())
     return envelope | {"model": model, "status": "completed", "output": [message]}
 
 

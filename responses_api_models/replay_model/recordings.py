@@ -18,7 +18,7 @@ import orjson
 from nemo_gym.engines.engine_model import new_id, now
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.paths import find_file
-from nemo_gym.responses import response_of_chat, responses_params_of_chat
+from nemo_gym.responses import convert_chat_request, convert_chat_to_response
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.tokens.records import CARRIED_FIELDS
 
@@ -95,9 +95,9 @@ def _parsed(recording: Any) -> tuple[Mapping[str, Any], Recorded]:
     if not isinstance(request, dict) or not isinstance(answer, dict | str):
         raise ValueError("a recording needs a `request` object and an `answer` (object or text)")
     if recording.get("api") == "chat":
-        request = responses_params_of_chat(request).body
+        request = convert_chat_request(request).body
         if isinstance(answer, dict):
-            return request, response_of_chat(answer, request, ids=new_id, now=now()).response
+            return request, convert_chat_to_response(answer, request, ids=new_id, now=now()).response
     if isinstance(answer, dict) and not isinstance(answer.get("output"), list):
         raise ValueError("its `answer` is not a Responses object: it has no list `output`")
     return request, answer

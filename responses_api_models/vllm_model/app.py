@@ -39,16 +39,16 @@ from nemo_gym.engines.policy import (
     reload_weights,
 )
 from nemo_gym.engines.responses_upstream import (
-    finished_response,
-    responses_request_of,
-    without_our_fields,
+    build_responses_request,
+    check_finished_response,
+    drop_our_fields,
 )
 from nemo_gym.engines.tokens.completions import LIMITS, ChatCompletions, Completion
 from nemo_gym.engines.tokens.exact_prompts import TokenFeeder, TokenInput
 from nemo_gym.engines.tokens.probe import PROBE_S, EngineProbe, check_trainable
 from nemo_gym.engines.tokens.recorder import CallRecorder
-from nemo_gym.engines.tokens.texts import texts_of
-from nemo_gym.engines.tokens.training_requests import strip_token_data, training_request
+from nemo_gym.engines.tokens.texts import fetch_texts
+from nemo_gym.engines.tokens.training_requests import build_training_request, strip_token_data
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.responses import (
     VLLM,
@@ -57,8 +57,8 @@ from nemo_gym.responses import (
     FinishKind,
     InlineThinking,
     ReasoningHistory,
-    chat_request_of,
-    response_of_chat,
+    build_chat_request,
+    convert_chat_to_response,
     tidy_chat_request,
 )
 from nemo_gym.responses.dialects import REASONING_FIELDS
@@ -174,12 +174,12 @@ class VLLMModel(EngineModel):
         if self.config.is_responses_native:
             return await self._respond_natively(params)
         if isinstance(params.get("input"), list):
-            params = {**params, "input": without_our_fields(params["input"])}
-        body, notes = chat_request_of(params, self._dialect)
+            params = {**params, "input": drop_our_fields(params["input"])}
+        body, notes = build_chat_request(params, self._dialect)
         self.take_notes(notes)
         completion = await self._complete(body)
         with AttributedTo(completion.url):
-            response, finish = response_of_chat(
+            response, finish = convert_chat_to_response(
                 completion.chat,
                 params,
                 ids=new_id,
@@ -193,7 +193,7 @@ class VLLMModel(EngineModel):
 
     async def complete(self, chat: dict[str, Any]) -> dict[str, Any]:
         if isinstance(chat.get("messages"), list):
-            chat = {**chat, "messages": without_our_fields(chat["messages"])}
+            chat = {**chat, "messages": drop_our_fields(chat["messages"])}
         if not self.config.forward_request_chat_template_kwargs and chat.get(_TEMPLATE):
             chat = {name: value for name, value in chat.items() if name != _TEMPLATE}
             self.take_notes(["dropped_template_arguments"])
@@ -211,7 +211,7 @@ class VLLMModel(EngineModel):
         return answer
 
     async def _respond_natively(self, params: dict[str, Any]) -> dict[str, Any]:
-        body, notes = responses_request_of(
+        body, notes = build_responses_request(
             params, drop_reasoning=not self.config.uses_interleaved_reasoning, merge_extras=True
         )
         self.take_notes(notes)
@@ -227,7 +227,7 @@ class VLLMModel(EngineModel):
         began_with = self._policy.version
         answer, url = await self._policy.work(self._engine.post("/responses", request))
         with AttributedTo(url):
-            response = finished_response(answer)
+            response = check_finished_response(answer)
         if began_with is not None and response["output"]:
             record = CallRecord(policy_version=began_with)
             response["output"][-1][RECORD_FIELD] = record.to_wire(TokenForm.PACKED)
@@ -237,7 +237,7 @@ class VLLMModel(EngineModel):
         """Return the finish of a chat answer. Raises the errors of its conversion to a Responses object."""
         params = {"tools": asked.get("tools")}
         with AttributedTo(completion.url):
-            read = response_of_chat(
+            read = convert_chat_to_response(
                 completion.chat,
                 params,
                 ids=new_id,
@@ -253,7 +253,7 @@ class VLLMModel(EngineModel):
     async def _complete(self, chat: dict[str, Any]) -> Completion:
         body = self._merged(await self.prepare_chat(chat), self._dialect.max_tokens_field)
         if self._calls is not None:
-            body = self._calls.with_sampled_turns(training_request(body))
+            body = self._calls.restore_sampled_turns(build_training_request(body))
         if not self.config.sequential_reasoning_allowed and ends_in_empty_answer(body):
             completion = self._completions.build_empty(body, "content_filter", self._policy.version)
         else:
@@ -312,7 +312,7 @@ class VLLMModel(EngineModel):
 
     async def token_texts(self, ids: Annotated[list[int], Body(embed=True)]) -> dict[int, str]:
         """Return the texts of those ids whose texts are exact and known in time."""
-        return await texts_of(self._engine, self.config.model, ids, seconds=_TEXTS_S)
+        return await fetch_texts(self._engine, self.config.model, ids, seconds=_TEXTS_S)
 
     async def update_policy(self, update: PolicyUpdate) -> dict[str, Any]:
         """Switch to another version of the policy. Raises `EngineError` if the weights cannot be loaded."""
@@ -343,7 +343,7 @@ class VLLMModel(EngineModel):
         return models_list(model_entry(self.config.model, listed.get(self.config.model)))
 
     async def count_tokens(self, params: dict[str, Any]) -> int:
-        body, _ = chat_request_of(params, self._dialect)
+        body, _ = build_chat_request(params, self._dialect)
         merged = self._merged(body, self._dialect.max_tokens_field)
         request = {name: merged[name] for name in ("model", "messages", "tools", _TEMPLATE) if name in merged}
         counted: int = (await self._engine.post("/tokenize", request, at_root=True)).body["count"]

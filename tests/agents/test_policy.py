@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.agents.policy import Trajectory, add_usage, calls_in, input_items, read_answer, without_tokens
+from nemo_gym.agents.policy import Trajectory, add_usage, calls_in, drop_tokens, input_items, read_answer
 from nemo_gym.agents.tools import FailedToolCall
 from nemo_gym.failures import AgentError
 from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
@@ -45,7 +45,7 @@ def test_every_turn_is_kept_and_goes_back_as_text_only() -> None:
     assert kept[0] == {**call("f", "{}"), **TOKENS, **record}
     assert kept[2]["simulated_by"] == "user_model"
     goes_back = sent(trajectory)["input"][1:]
-    assert goes_back[0] == without_tokens(kept[0]) == call("f", "{}")
+    assert goes_back[0] == drop_tokens(kept[0]) == call("f", "{}")
     assert goes_back[2] == {"role": "user", "content": "and?", "type": "message"}
     assert (trajectory.steps, trajectory.last_answer["output"]) == (2, [text("done")])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.authoring.scaffold import class_name_of, scaffold
+from nemo_gym.authoring.scaffold import build_class_name, scaffold
 from nemo_gym.config.loading import load
 from nemo_gym.failures import ConfigError
 
@@ -58,7 +58,7 @@ def test_its_configuration_is_valid_and_its_code_is_formatted(tmp_path: Path) ->
     ("name", "class_name"), [("guess", "Guess"), ("guess_number", "GuessNumber"), ("a1__b", "A1B")]
 )
 def test_classes_are_named_after_their_folders(name: str, class_name: str) -> None:
-    assert class_name_of(name) == class_name
+    assert build_class_name(name) == class_name
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.linkage import Ledger
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, TokenForm
-from nemo_gym.tokens.segments import Segment, segments_of
+from nemo_gym.tokens.segments import Segment, build_segments
 from tests.browser.conftest import serving
 from tests.browser.rows import message, row_of, sampled, write_run
 from tests.browser.visits import Visit
@@ -41,7 +41,7 @@ def random_calls(seed: int) -> list[CallRecord]:
         sampling = {"grammar": "json"} if choose.random() < 0.2 else {}
         version = choose.randint(1, 3)
         records.append(
-            CallRecord.linked(capture, ledger.add(capture), sampling=sampling, policy_version=version)
+            CallRecord.from_capture(capture, ledger.add(capture), sampling=sampling, policy_version=version)
         )
         ids = capture.prompt_ids + capture.generated_ids
     return records
@@ -69,7 +69,7 @@ def test_every_position_of_twenty_rows(tmp_path: Path, visit: Visit) -> None:
     with serving([path]) as address:
         visit.open(address)
         for task, line in enumerate(path.read_bytes().splitlines(keepends=True)):
-            segments = segments_of(calls_of(json.loads(line)))
+            segments = build_segments(read_calls(json.loads(line)))
             url = f"{address.split('?')[0]}api/runs/r0/tokens/{start}-{len(line)}"
             start += len(line)
             if not segments:
@@ -92,8 +92,8 @@ def test_every_reason_is_shown(tmp_path: Path, visit: Visit) -> None:
     for task, reason in enumerate(SegmentReason):
         ledger = Ledger()
         first, second = captured([1, 2], [3]), captured([9], [8])
-        begun = CallRecord.linked(second, ledger.add(second))
-        records = [CallRecord.linked(first, ledger.add(first)), replace(begun, reason=reason)]
+        begun = CallRecord.from_capture(second, ledger.add(second))
+        records = [CallRecord.from_capture(first, ledger.add(first)), replace(begun, reason=reason)]
         rows.append(recorded(task, [*records, *(CallRecord(masked=masked) for masked in MaskReason)]))
     with serving([write_run(tmp_path / "out.jsonl", rows)]) as address:
         visit.open(address)
@@ -111,7 +111,7 @@ def test_grammar_and_policy_versions_have_colours(tmp_path: Path, visit: Visit) 
     for version, sampling in ((1, {}), (2, {"grammar": "json"})):
         capture = captured([1, 2, 3, 4][: 2 * version], [3, 4] if version == 1 else [5])
         records.append(
-            CallRecord.linked(capture, ledger.add(capture), sampling=sampling, policy_version=version)
+            CallRecord.from_capture(capture, ledger.add(capture), sampling=sampling, policy_version=version)
         )
     with serving([write_run(tmp_path / "out.jsonl", [recorded(0, records)])]) as address:
         visit.open(address, "#/r0/rollout/0/0?tab=tokens")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.cli import e2e_collect_rollouts
-from nemo_gym.cli.e2e_collect_rollouts import chosen_datasets
+from nemo_gym.cli.e2e_collect_rollouts import choose_datasets
 from nemo_gym.config.loading import GlobalConfig
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
@@ -59,7 +59,7 @@ def loaded(*arguments: str) -> tuple[Any, GlobalConfig]:
 
 
 def test_without_a_file_the_example_datasets_of_the_configuration_are_taken(project: Path) -> None:
-    assert chosen_datasets(*loaded()) == [DatasetFile(project / "few.jsonl", 1, "agent")]
+    assert choose_datasets(*loaded()) == [DatasetFile(project / "few.jsonl", 1, "agent")]
 
 
 @pytest.mark.parametrize(("placement", "code"), [("process", "invalid_config"), ("hosts", "no_hosts")])
@@ -80,17 +80,17 @@ def test_the_engines_of_nodes_are_not_asked_from_this_machine(
 
 
 def test_a_split_names_another_type_and_the_one_agent_of_the_environment_runs_it(project: Path) -> None:
-    assert chosen_datasets(*loaded("+split=validation")) == [DatasetFile(project / "rows.jsonl", 3, "agent")]
+    assert choose_datasets(*loaded("+split=validation")) == [DatasetFile(project / "rows.jsonl", 3, "agent")]
 
 
 def test_the_command_line_overrides_the_declaration_of_a_dataset(project: Path) -> None:
     keys, config = loaded("+split=validation", "+num_repeats=5", "+prompt_config=p.yaml")
-    assert chosen_datasets(keys, config) == [DatasetFile(project / "rows.jsonl", 5, "agent", Path("p.yaml"))]
+    assert choose_datasets(keys, config) == [DatasetFile(project / "rows.jsonl", 5, "agent", Path("p.yaml"))]
 
 
 def test_named_files_stand_in_for_the_declared_ones(project: Path) -> None:
     keys, config = loaded("+input_jsonl_fpath=[a.jsonl,b.jsonl]", "+agent_name=agent", "+num_repeats=2")
-    assert chosen_datasets(keys, config) == [
+    assert choose_datasets(keys, config) == [
         DatasetFile(Path("a.jsonl"), 2, "agent"),
         DatasetFile(Path("b.jsonl"), 2, "agent"),
     ]
@@ -98,19 +98,19 @@ def test_named_files_stand_in_for_the_declared_ones(project: Path) -> None:
 
 def test_an_undeclared_type_is_an_error_with_the_declared_types(project: Path) -> None:
     with pytest.raises(ConfigError, match="no dataset of type benchmark is declared") as caught:
-        chosen_datasets(*loaded("+split=benchmark"))
+        choose_datasets(*loaded("+split=benchmark"))
     assert "+split=example or train or validation" in (caught.value.failure.remedy or "")
 
 
 def test_an_agent_without_datasets_is_an_error(project: Path) -> None:
     with pytest.raises(ConfigError, match="no dataset of type example of `env` is declared") as caught:
-        chosen_datasets(*loaded("+agent_name=env"))
+        choose_datasets(*loaded("+agent_name=env"))
     assert "Datasets are declared for agent. Name one of them" in (caught.value.failure.remedy or "")
 
 
 def test_a_dataset_that_has_yet_to_be_made_is_an_error(project: Path) -> None:
     with pytest.raises(ConfigError, match="the file of dataset many does not exist"):
-        chosen_datasets(*loaded("+split=train"))
+        choose_datasets(*loaded("+split=train"))
 
 
 def run_to_its_end(*arguments: str) -> subprocess.CompletedProcess[str]:

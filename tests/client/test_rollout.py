@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.client._rollout import Rollout, broken_off, read_line, refusal
+from nemo_gym.client._rollout import Rollout, build_broken_stream_error, read_line, refusal
 from nemo_gym.failures import Boundary, GymError, InputError, TransportError, VerifierError
 from nemo_gym.names import END_KEY
 
@@ -52,6 +52,6 @@ def test_an_answer_other_than_200_is_the_error_in_its_envelope() -> None:
 
 
 def test_a_stream_that_breaks_off_is_retryable_and_names_its_cause() -> None:
-    assert "ended early (reset)" in str(broken_off("http://head", OSError("reset")))
-    assert "ended early (" not in str(broken_off("http://head"))
-    assert broken_off("http://head").failure.retryable
+    assert "ended early (reset)" in str(build_broken_stream_error("http://head", OSError("reset")))
+    assert "ended early (" not in str(build_broken_stream_error("http://head"))
+    assert build_broken_stream_error("http://head").failure.retryable

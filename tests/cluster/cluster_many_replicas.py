@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from nemo_gym.launch.nodes.draining import LEARNT_WITHIN_S
-from nemo_gym.transport.directory import home_of
+from nemo_gym.transport.directory import choose_home
 from tests.cluster.cluster_gym import TASKS, ClusterGym, replicas
 from tests.cluster.namespaces import machines, why_not
 from tests.e2e.gym_run import rollout_of
@@ -141,11 +141,11 @@ def check_homes(rows: list[dict[str, Any]], more: Scaled, fewer: Scaled) -> None
     }
     for count, opened in by_count.items():
         assert opened, f"sessions were opened with {count} replicas"
-        assert [row["replica"] for row in opened] == [home_of(row["session"], count) for row in opened]
+        assert [row["replica"] for row in opened] == [choose_home(row["session"], count) for row in opened]
     shares = {count: len(opened) for count, opened in by_count.items()}
     sys.stdout.write(f"sessions opened with each number of replicas: {shares}\n")
     for count in (MORE, FEWER):
-        moved = [row for row in by_count[count] if row["replica"] != home_of(row["session"], REPLICAS)]
+        moved = [row for row in by_count[count] if row["replica"] != choose_home(row["session"], REPLICAS)]
         share = len(moved) / max(1, len(by_count[count]))
         expected = abs(count - REPLICAS) / max(count, REPLICAS)
         sys.stdout.write(

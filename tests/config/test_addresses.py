@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.config.addresses import fixed_addresses, is_loopback
+from nemo_gym.config.addresses import is_loopback, list_fixed_addresses
 from tests.config.small_gym import POLICY, load_in, only, problems_in, write_gym
 
 LINE = ("+config_paths=[weather.yaml,model.yaml]", *POLICY)
@@ -110,7 +110,7 @@ def test_an_empty_port_range_is_reported(folder: Path) -> None:
 
 def test_missing_hosts_and_ports_are_left_to_the_launcher(folder: Path) -> None:
     config = load_in(folder, *LINE, f"+{WEATHER}.port=12000", "+head_server.port=0")
-    assert [(each.server, each.host, each.port) for each in fixed_addresses(config.servers, config.data)] == [
-        ("weather", "127.0.0.1", 12000)
-    ]
+    assert [
+        (each.server, each.host, each.port) for each in list_fixed_addresses(config.servers, config.data)
+    ] == [("weather", "127.0.0.1", 12000)]
     assert all("host" not in server.config for server in config.servers)

@@ -15,9 +15,9 @@ from nemo_gym.config.components import (
     MODEL,
     RESOURCES_SERVER,
     ComponentKind,
-    config_of_path,
     find_components,
     find_config,
+    find_config_at,
 )
 from nemo_gym.config.problems import Problems
 from nemo_gym.paths import EXTRA_ROOTS_VARIABLE
@@ -104,7 +104,7 @@ def test_two_installed_packages_with_one_name_are_a_problem(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packages = tuple(write_root(tmp_path / name, "environments/shared") for name in ("one", "two"))
-    monkeypatch.setattr("nemo_gym.config.components.installed_roots", lambda: packages)
+    monkeypatch.setattr("nemo_gym.config.components.find_installed_roots", lambda: packages)
     text = problem(ENVIRONMENT, "shared", here)
     assert str(packages[0]) in text
     assert str(packages[1]) in text
@@ -123,12 +123,12 @@ def test_an_entry_point_declares_the_root_of_a_package(
     (metadata / "METADATA").write_text("Name: theirs\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[nemo_gym.roots]\ntheirs = their_environments\n")
     monkeypatch.syspath_prepend(str(site))
-    paths.installed_roots.cache_clear()
+    paths.find_installed_roots.cache_clear()
     try:
         assert found(ENVIRONMENT, "theirs", here) == "environments/theirs/config.yaml"
         assert paths.find_file("environments/theirs/config.yaml", here) is not None
     finally:
-        paths.installed_roots.cache_clear()
+        paths.find_installed_roots.cache_clear()
 
 
 def test_a_renamed_component_is_a_problem_with_the_new_name(here: Path) -> None:
@@ -141,12 +141,12 @@ def test_a_renamed_component_is_a_problem_with_the_new_name(here: Path) -> None:
 def test_a_path_means_the_configuration_in_its_folder(here: Path, tmp_path: Path) -> None:
     write_root(tmp_path / "elsewhere", "resources_servers/far")
     problems = Problems()
-    far = config_of_path("../elsewhere/resources_servers/far", problems)
+    far = find_config_at("../elsewhere/resources_servers/far", problems)
     assert far is not None
     assert far.path.name == "far.yaml"
     assert far.root.resolve() == tmp_path / "elsewhere"
-    assert config_of_path("../elsewhere", problems) is None
-    assert config_of_path("./nothing", problems) is None
+    assert find_config_at("../elsewhere", problems) is None
+    assert find_config_at("./nothing", problems) is None
     assert [str(each) for each in problems.found] == [
         "../elsewhere has no configuration. It needs config.yaml or configs/elsewhere.yaml.",
         "There is no file or folder './nothing'.",

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.config._directives import Directives
-from nemo_gym.config.nodes import DictNode, Scalar, from_plain, merge, node_at, to_plain
 from nemo_gym.config.problems import Location, Problems
+from nemo_gym.config.tree import DictTree, Scalar, build_tree, dump_plain, find_at, merge
 
 CHAIN: dict[str, Any] = {
     "base": {"a": 1, "b": {"x": 1, "y": 2}, "c": [1]},
@@ -27,15 +27,15 @@ RESOLVED = {
 }
 
 
-def tree(value: Any) -> DictNode:
-    node = from_plain(value, Location("here"), Problems())
-    assert isinstance(node, DictNode)
-    return node
+def tree(value: Any) -> DictTree:
+    tree = build_tree(value, Location("here"), Problems())
+    assert isinstance(tree, DictTree)
+    return tree
 
 
 def resolved(value: Any) -> Any:
     problems = Problems()
-    found = to_plain(Directives(tree(value), problems).resolve())
+    found = dump_plain(Directives(tree(value), problems).resolve())
     assert not problems.found
     return found
 
@@ -113,8 +113,8 @@ def test_a_deletion_applies_to_the_included_file_and_to_its_inherited_keys() -> 
     including = tree({"x": {"_delete_key": "a"}})
     problems = Problems()
     merged = merge(included, including)
-    assert isinstance(merged, DictNode)
-    assert to_plain(Directives(merged, problems).resolve())["x"] == {"b": 2}
+    assert isinstance(merged, DictTree)
+    assert dump_plain(Directives(merged, problems).resolve())["x"] == {"b": 2}
     assert not problems.found
 
 
@@ -126,15 +126,15 @@ def test_a_mapping_is_replaced_by_deleting_it_beside_the_new_one() -> None:
 def test_an_inheritance_is_taken_back_with_null() -> None:
     included = tree({"x": {"_inherit_from": "s", "a": 1}, "s": {"b": 2}})
     merged = merge(included, tree({"x": {"_inherit_from": None}}))
-    assert isinstance(merged, DictNode)
-    assert to_plain(Directives(merged, Problems()).resolve()) == {"x": {"a": 1}, "s": {"b": 2}}
+    assert isinstance(merged, DictTree)
+    assert dump_plain(Directives(merged, Problems()).resolve()) == {"x": {"a": 1}, "s": {"b": 2}}
 
 
 def test_an_inherited_value_lists_its_overridden_values() -> None:
     root = Directives(tree({"x": {"_copy": "s", "a": 2}, "s": {"a": 1}}), Problems()).resolve()
-    found = node_at(root, ("x", "a"))
+    found = find_at(root, ("x", "a"))
     assert isinstance(found, Scalar)
-    assert [to_plain(each) for each in found.overridden] == [1]
+    assert [dump_plain(each) for each in found.overridden] == [1]
 
 
 @pytest.mark.parametrize(

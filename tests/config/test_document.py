@@ -6,12 +6,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config.document import describe_default, describe_type, with_current_tables
+from nemo_gym.config.document import describe_default, describe_type, update_tables
 
 
 def test_the_table_of_keys_in_the_documentation_is_the_one_that_the_code_makes() -> None:
     text = (PARENT_DIR / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert with_current_tables(text) == text, "run: python -m nemo_gym.config.document docs/configuration.md"
+    assert update_tables(text) == text, "run: python -m nemo_gym.config.document docs/configuration.md"
 
 
 class Sample(BaseModel):

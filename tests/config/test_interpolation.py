@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from nemo_gym.config._interpolation import report_missing, resolve, secret_paths
-from nemo_gym.config.nodes import DictNode, from_plain
 from nemo_gym.config.problems import Location, Problems
+from nemo_gym.config.tree import DictTree, build_tree
 from tests.config.small_gym import load_text, problems_of
 
 
-def tree(value: Any) -> DictNode:
-    node = from_plain(value, Location("here"), Problems())
-    assert isinstance(node, DictNode)
-    return node
+def tree(value: Any) -> DictTree:
+    tree = build_tree(value, Location("here"), Problems())
+    assert isinstance(tree, DictTree)
+    return tree
 
 
 def resolved(value: Any) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.config._overrides import Action, parse_overrides
-from nemo_gym.config.nodes import to_plain
 from nemo_gym.config.problems import Problem, Problems
+from nemo_gym.config.tree import dump_plain
 
 
 def parsed(
@@ -15,7 +15,7 @@ def parsed(
     problems = Problems()
     overrides = parse_overrides(arguments, problems, names, flags)
     assert not problems.found
-    return [(each.action, each.key, to_plain(each.value) if each.value else None) for each in overrides]
+    return [(each.action, each.key, dump_plain(each.value) if each.value else None) for each in overrides]
 
 
 def refused(*arguments: str) -> list[Problem]:

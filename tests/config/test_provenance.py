@@ -99,9 +99,9 @@ def test_no_secret_is_in_an_explanation_however_it_got_there(
         "+policy_model_name=m",
         "++policy_api_key=canary-of-line-2",
     )
-    shown = f"{config.hidden()} {[str(each) for each in config.provenance.explanations()]} {config!r}"
+    shown = f"{config.hide_secrets()} {[str(each) for each in config.provenance.explanations()]} {config!r}"
     assert "canary" not in shown
-    assert config.hidden()["shared"] == [HIDDEN, HIDDEN, "http://****@host", HIDDEN]
+    assert config.hide_secrets()["shared"] == [HIDDEN, HIDDEN, "http://****@host", HIDDEN]
     assert config.data["shared"][1] == "short abc"
     assert {"canary-of-env", "canary-of-line-2", "canary-of-url", "canary-of-line"} <= config.secret_values()
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from nemo_gym.config.nodes import DictNode
 from nemo_gym.config.problems import Location, Problem, Problems
-from nemo_gym.config.pydantic_problems import Fault, faults_of, keys_of, validate
+from nemo_gym.config.pydantic_problems import Fault, find_faults, list_keys, validate
+from nemo_gym.config.tree import DictTree
 
 
 class Inner(BaseModel):
@@ -48,7 +48,7 @@ class Block(BaseModel):
 def faults(**data: Any) -> list[Fault]:
     with pytest.raises(ValidationError) as caught:
         Block.model_validate(data)
-    return list(faults_of(caught.value, Block, data, ("env",)))
+    return list(find_faults(caught.value, Block, data, ("env",)))
 
 
 def only(**data: Any) -> Fault:
@@ -97,8 +97,8 @@ def test_a_secret_is_not_shown() -> None:
 
 
 def test_keys_are_aliases_where_there_are_any() -> None:
-    assert keys_of(Block)["must"] == "required"
-    assert "required" not in keys_of(Block)
+    assert list_keys(Block)["must"] == "required"
+    assert "required" not in list_keys(Block)
 
 
 def test_the_values_of_several_choices_are_one_list() -> None:
@@ -112,6 +112,6 @@ def test_a_value_that_the_message_names_is_not_named_again() -> None:
 
 def test_a_fault_of_the_whole_command_has_neither_key_nor_place() -> None:
     problems = Problems()
-    root = DictNode({}, Location("configuration"))
+    root = DictTree({}, Location("configuration"))
     assert validate(Block, {"must": 1, "delay": -1}, root, problems) is None
     assert problems.found == [Problem(None, "time does not run backwards.")]

@@ -11,9 +11,9 @@ import pytest
 from nemo_gym.config.keys import RayRuntimeEnv
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.ray_environment import (
-    for_ray,
-    hidden_values,
-    ray_environment_of,
+    build_runtime_env,
+    list_hidden_values,
+    read_ray_environment,
     refuse_without_ray,
     secret_variables,
 )
@@ -24,12 +24,12 @@ WITH_SECRET = RayRuntimeEnv(env_vars={"A_CHOICE": "1", "HF_TOKEN": SECRET}, pip=
 
 
 def environment_of(given: Any, folder: Path) -> RayRuntimeEnv | None:
-    return ray_environment_of({"ray_runtime_env": given}, folder)
+    return read_ray_environment({"ray_runtime_env": given}, folder)
 
 
 def test_a_configuration_without_the_key_has_none(tmp_path: Path) -> None:
-    assert ray_environment_of({}, tmp_path) is None
-    assert for_ray(RayRuntimeEnv()) == {}
+    assert read_ray_environment({}, tmp_path) is None
+    assert build_runtime_env(RayRuntimeEnv()) == {}
 
 
 @pytest.mark.parametrize("name", ["ray.yaml", "ray.json"])
@@ -87,10 +87,10 @@ def test_another_placement_refuses_the_key() -> None:
 
 
 def test_ray_sees_no_variable_with_the_name_of_a_secret() -> None:
-    assert for_ray(WITH_SECRET) == {
+    assert build_runtime_env(WITH_SECRET) == {
         "pip": ["x"],
         "env_vars": {"A_CHOICE": "1"},
         "config": {"eager_install": False},
     }
     assert secret_variables(WITH_SECRET) == {"HF_TOKEN": SECRET}
-    assert hidden_values(WITH_SECRET) == {SECRET}
+    assert list_hidden_values(WITH_SECRET) == {SECRET}

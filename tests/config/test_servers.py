@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.config.servers import root_of
+from nemo_gym.config.servers import find_root
 from nemo_gym.config_types import SERVER_KINDS
 from tests.config.small_gym import POLICY, load_in, load_text, only, problems_of, write_gym
 
@@ -231,5 +231,5 @@ def test_an_environment_server_with_code_of_its_own_is_started(folder: Path) -> 
 
 
 def test_the_root_of_an_implementation_is_above_its_kind_of_server(tmp_path: Path) -> None:
-    assert root_of(tmp_path / "resources_servers" / "math") == tmp_path
-    assert root_of(tmp_path / "responses_api_agents" / "group" / "one") == tmp_path
+    assert find_root(tmp_path / "resources_servers" / "math") == tmp_path
+    assert find_root(tmp_path / "responses_api_agents" / "group" / "one") == tmp_path

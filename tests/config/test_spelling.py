@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.config._overrides import parse_overrides
-from nemo_gym.config.nodes import to_plain
 from nemo_gym.config.problems import Problems
-from nemo_gym.config.spelling import spelled
+from nemo_gym.config.spelling import spell
+from nemo_gym.config.tree import dump_plain
 
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF, exclude_categories=("Cs", "Cc")))
 VALUES = st.recursive(
@@ -21,14 +21,14 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_a_spelled_value_is_parsed_to_itself(value: object) -> None:
     problems = Problems()
-    (override,) = parse_overrides([f"++key={spelled(value)}"], problems)
+    (override,) = parse_overrides([f"++key={spell(value)}"], problems)
     assert not problems.found
     assert override.value is not None
-    assert to_plain(override.value) == value
+    assert dump_plain(override.value) == value
 
 
 def test_text_that_looks_like_another_type_stays_text() -> None:
-    assert [spelled(value) for value in ("5", "true", 5, True, None)] == [
+    assert [spell(value) for value in ("5", "true", 5, True, None)] == [
         '"5"',
         '"true"',
         "5",

@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from nemo_gym.config.loading import load
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.tls import (
-    ca_of,
     context_trusting,
     context_trusting_also,
-    faults_of,
+    find_tls_faults,
     is_valid_for,
+    read_ca,
     require_usable,
     server_context,
 )
@@ -37,11 +37,11 @@ def tls(authority: Authority) -> dict[str, str]:
 
 
 def told(tls: dict[str, str], *hosts: str) -> list[str]:
-    return [fault.message for fault in faults_of(tls, hosts)]
+    return [fault.message for fault in find_tls_faults(tls, hosts)]
 
 
 def test_a_gym_without_tls_has_no_contexts() -> None:
-    assert (server_context({}), context_trusting(ca_of({}))) == (None, None)
+    assert (server_context({}), context_trusting(read_ca({}))) == (None, None)
     require_usable({})
 
 
@@ -114,7 +114,7 @@ def test_an_expired_certificate_and_one_of_another_authority_are_told(
     ]
     with pytest.raises(ConfigErrors, match="certificate has expired"):
         require_usable({"tls": expired})
-    (fault,) = faults_of({**authority.issue(), "ca": str(Authority(tmp_path / "b").ca)}, ["127.0.0.1"])
+    (fault,) = find_tls_faults({**authority.issue(), "ca": str(Authority(tmp_path / "b").ca)}, ["127.0.0.1"])
     assert "unable to get local issuer certificate" in fault.message
     assert "tls.ca must hold" in fault.remedy
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from nemo_gym.config._yaml_files import read_yaml
-from nemo_gym.config.nodes import DictNode, node_at, to_plain
 from nemo_gym.config.problems import Problems
+from nemo_gym.config.tree import DictTree, dump_plain, find_at
 
 
-def read(folder: Path, text: str) -> tuple[DictNode | None, list[str]]:
+def read(folder: Path, text: str) -> tuple[DictTree | None, list[str]]:
     file = folder / "a.yaml"
     file.write_text(text)
     problems = Problems()
@@ -19,10 +19,10 @@ def read(folder: Path, text: str) -> tuple[DictNode | None, list[str]]:
 
 
 def plain(folder: Path, text: str) -> Any:
-    node, problems = read(folder, text)
+    tree, problems = read(folder, text)
     assert not problems
-    assert node is not None
-    return to_plain(node)
+    assert tree is not None
+    return dump_plain(tree)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_keys_are_the_text_that_was_written(tmp_path: Path) -> None:
 
 
 def test_every_value_has_its_line_and_column(tmp_path: Path) -> None:
-    node, _ = read(tmp_path, "a:\n  b: 1\n  c:\n    - x\n    - {d: 2}\n")
-    assert node is not None
+    tree, _ = read(tmp_path, "a:\n  b: 1\n  c:\n    - x\n    - {d: 2}\n")
+    assert tree is not None
     places = {
         path: str(found.where)
         for path in [("a",), ("a", "b"), ("a", "c", 0), ("a", "c", 1, "d")]
-        if (found := node_at(node, path))
+        if (found := find_at(tree, path))
     }
     assert places == {
         ("a",): "a.yaml:1:1",

@@ -13,7 +13,7 @@ import pytest
 from nemo_gym.config.problems import Problems
 from nemo_gym.datasets.benchmarks import (
     PreparedDataset,
-    prepared_datasets,
+    find_prepared_datasets,
     report_missing_packages,
     run_script,
 )
@@ -88,9 +88,9 @@ def test_datasets_of_the_split_with_a_script_are_found(here: Path) -> None:
         "limit": 3,
     }
     problems = Problems()
-    assert prepared_datasets(config, "benchmark", here, problems) == [dataset(here)]
+    assert find_prepared_datasets(config, "benchmark", here, problems) == [dataset(here)]
     block["prepare_script"] = "absent.py"
-    assert prepared_datasets(config, "benchmark", here, problems) == []
+    assert find_prepared_datasets(config, "benchmark", here, problems) == []
     assert "There is no file 'absent.py'" in str(problems.found[0])
 
 

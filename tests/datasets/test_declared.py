@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.config.datasets import ServerDataset
-from nemo_gym.datasets.declared import available_file, declared_datasets, hub_source
+from nemo_gym.datasets.declared import available_file, hub_source, list_declared_datasets
 from nemo_gym.failures import ConfigError
 from tests.config.small_gym import load_text, write_gym
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def agents_of(folder: Path, text: str) -> list[str | None]:
-    return [each.agent for each in declared_datasets(load_text(folder, MODEL + text))]
+    return [each.agent for each in list_declared_datasets(load_text(folder, MODEL + text))]
 
 
 def test_a_dataset_of_an_environment_is_for_its_only_agent(folder: Path) -> None:
@@ -78,7 +78,7 @@ def declared(folder: Path, options: str) -> ServerDataset:
     write_gym(folder)
     (folder / "prepare.py").write_text("")
     text = (ENVIRONMENT % (DATASETS % options)).replace("rows.jsonl", str(folder / "rows.jsonl"))
-    (each,) = declared_datasets(load_text(folder, text))
+    (each,) = list_declared_datasets(load_text(folder, text))
     return each.declared
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from nemo_gym.datasets.checking import read_rows
 from nemo_gym.datasets.making import (
-    converted,
+    convert_rows,
     converter_options,
     generator_options,
-    made_tasks,
+    make_tasks,
     write_rows,
 )
 
@@ -29,7 +29,7 @@ def refusal(capsys: pytest.CaptureFixture[str], source: Path, output: Path) -> s
     """The message of a conversion that fails; it leaves the output as it was."""
     output.write_text("before")
     with pytest.raises(SystemExit) as end:
-        write_rows(converted(source, lambda row: {"a": int(row["a"])}), output)
+        write_rows(convert_rows(source, lambda row: {"a": int(row["a"])}), output)
     assert end.value.code == 2
     assert output.read_text() == "before"
     return capsys.readouterr().err
@@ -38,9 +38,9 @@ def refusal(capsys: pytest.CaptureFixture[str], source: Path, output: Path) -> s
 def test_a_seed_makes_the_same_tasks_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "new" / "tasks.jsonl"
     options = generator_options(None, ["--size", "3", "--seed", "7", "--output", str(output)])
-    write_rows(made_tasks(make_task, options), options.output)
+    write_rows(make_tasks(make_task, options), options.output)
     assert capsys.readouterr().out == f"3 tasks in {output}\n"
-    assert rows_in(output) == list(made_tasks(make_task, options))
+    assert rows_in(output) == list(make_tasks(make_task, options))
     assert (generator_options(None, ["--output", "x"], size=8).size) == 8
 
 
@@ -48,7 +48,7 @@ def test_rows_are_converted_and_may_be_compressed(tmp_path: Path) -> None:
     source, target = tmp_path / "rows.jsonl", tmp_path / "tasks.jsonl.zst"
     source.write_text('{"a": "ä"}\n\n{"a": "b"}\n')
     options = converter_options(None, ["--input", str(source), "--output", str(target)])
-    write_rows(converted(options.input, lambda row: {"b": row["a"]}), options.output)
+    write_rows(convert_rows(options.input, lambda row: {"b": row["a"]}), options.output)
     assert rows_in(target) == [{"b": "ä"}, {"b": "b"}]
 
 

@@ -151,4 +151,4 @@ def test_the_rows_of_a_hundred_public_environments_load(tmp_path: Path) -> None:
     preparation.write(tmp_path)
     lines = sum(1 for path in files for line in path.read_bytes().splitlines() if line.strip())
     assert report.rows == report.written[tmp_path / "example.jsonl"] == lines >= 500
-    assert report.statistics_of("example").agents.keys() >= {"workplace_assistant", "code_gen", "ifbench"}
+    assert report.merge_statistics("example").agents.keys() >= {"workplace_assistant", "code_gen", "ifbench"}

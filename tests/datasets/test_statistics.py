@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.datasets._statistics import DatasetStatistics, summary_of
+from nemo_gym.datasets._statistics import DatasetStatistics, summarize
 from nemo_gym.rollouts.plan.task_rows import Task
 from nemo_gym.rows.forms import TaskRow
 
@@ -30,7 +30,7 @@ def test_the_merged_summary_equals_that_of_all_numbers(numbers: list[int], cut: 
 
 
 def test_of_nothing_there_is_nothing_to_say() -> None:
-    assert summary_of([]) == {"count": 0}
+    assert summarize([]) == {"count": 0}
 
 
 def test_rows_are_counted_by_field() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.snippets import DOCS, snippets_of
-from nemo_gym.config.tls import faults_of
+from nemo_gym.config.tls import find_tls_faults
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
@@ -21,5 +21,5 @@ def test_the_certificate_of_the_page_is_valid_for_its_names_only(tmp_path: Path)
     )
     assert done.returncode == 0, done.stderr
     tls = {key: str(tmp_path / f"{key}.pem") for key in ("cert", "key", "ca")}
-    assert faults_of(tls, ["10.0.0.1", "node1"]) == []
-    assert len(faults_of(tls, ["10.0.0.1", "node2"])) == 1
+    assert find_tls_faults(tls, ["10.0.0.1", "node1"]) == []
+    assert len(find_tls_faults(tls, ["10.0.0.1", "node2"])) == 1

@@ -20,7 +20,7 @@ import yaml
 
 from nemo_gym.failures import Outcome
 from nemo_gym.mock_engine import EngineOptions
-from nemo_gym.mock_engine.conversation import text_of
+from nemo_gym.mock_engine.conversation import read_text
 from nemo_gym.mock_engine.process import EngineProcess
 from tests.e2e.gym_run import GymRun, Row, check_books
 from tests.our_environments import OUR_ENVIRONMENTS
@@ -117,4 +117,4 @@ def spoken(task: Row) -> Iterator[str]:
     """The texts of a task's conversation."""
     given = task["responses_create_params"]["input"]
     for item in [{"content": given}] if isinstance(given, str) else given:
-        yield text_of(item.get("content"))
+        yield read_text(item.get("content"))

@@ -25,11 +25,11 @@ def main() -> None:
 
 def imported_names(file: Path) -> Iterator[str]:
     """Yield every `nemo_gym.module.name` that `file` imports."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and _is_gym(node.module or ""):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if _is_gym(alias.name))
+    for element in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(element, ast.ImportFrom) and element.level == 0 and _is_gym(element.module or ""):
+            yield from (f"{element.module}.{alias.name}" for alias in element.names)
+        elif isinstance(element, ast.Import):
+            yield from (alias.name for alias in element.names if _is_gym(alias.name))
 
 
 def _is_gym(module: str) -> bool:

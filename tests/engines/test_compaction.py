@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from nemo_gym.engines.compaction import compacted, with_summaries
+from nemo_gym.engines.compaction import build_compaction, insert_summaries
 from nemo_gym.mock_engine import EngineOptions, MockEngine, ModelReply
 from nemo_gym.mock_engine.conversation import last_user_text
 from tests.engines.gateway.rollouts import bearer, gateway, opened, record_of
@@ -65,11 +65,11 @@ def test_a_model_of_an_author_compacts_too_and_passes_its_refusals_on() -> None:
 
 
 def test_a_text_has_no_compaction_items() -> None:
-    assert with_summaries({"input": "x", "model": "m"}) == {"input": "x", "model": "m"}
+    assert insert_summaries({"input": "x", "model": "m"}) == {"input": "x", "model": "m"}
 
 
 def test_reasoning_is_no_part_of_a_summary() -> None:
     output = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "hidden"}]}, text("shown")]
     answer = {"id": "r", "created_at": 1.0, "output": output, "usage": None}
-    (item,) = compacted([], answer)["output"]
+    (item,) = build_compaction([], answer)["output"]
     assert item["encrypted_content"] == "shown"

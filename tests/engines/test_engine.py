@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from nemo_gym.engines.engine import AttributedTo, EngineRefused, UpstreamEngine
 from nemo_gym.failures import ConfigError, DeadlineError, EngineError, TransportError
 from nemo_gym.transport import Call, Deadline, Reply, RetryBudget
-from nemo_gym.transport.circuit_breaker import FAILURES_TO_OPEN, breakers_of
+from nemo_gym.transport.circuit_breaker import FAILURES_TO_OPEN, find_breakers
 from nemo_gym.transport.context import RequestContext, current_context
 
 A, B, C = "http://a:1/v1", "http://b:1/v1", "http://c:1/v1"
@@ -139,10 +139,10 @@ async def test_an_engine_that_has_moved_leaves_no_outage_at_its_old_url() -> Non
     for at_root in (True, False) * FAILURES_TO_OPEN:
         with pytest.raises(EngineError):
             await engine.call("GET", "/health", at_root=at_root)
-    assert len(breakers_of(replicas).to_wire(0.0)) == 2
+    assert len(find_breakers(replicas).to_wire(0.0)) == 2
     url = B
     assert (await engine.call("GET", "/health")).reply.ok
-    assert breakers_of(replicas).to_wire(0.0) == []
+    assert find_breakers(replicas).to_wire(0.0) == []
 
 
 async def test_key_headers_and_query_go_with_every_request() -> None:
@@ -295,7 +295,7 @@ async def test_an_engine_that_breaks_on_its_version_is_not_taken_for_one_that_is
     replicas = Replicas(answer)
     engine = UpstreamEngine(A, transport=replicas)
     assert await engine.describe([], "qwen-7b") == {}
-    assert not breakers_of(replicas).by_url
+    assert not find_breakers(replicas).by_url
 
 
 async def test_an_engine_that_never_tells_its_version_is_not_waited_for(

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.engines.event_streams import COMMENT, EventStreams, EventStreamSender, sse_of
+from nemo_gym.engines.event_streams import COMMENT, EventStreams, EventStreamSender, encode_events
 from nemo_gym.failures import EngineError
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import send_response
@@ -48,13 +48,13 @@ MESSAGE: dict[str, object] = {
     ],
 )
 def test_each_api_has_its_last_event(path: str, answer: dict[str, object], last: bytes) -> None:
-    assert last in list(sse_of(path, answer))[-1]
+    assert last in list(encode_events(path, answer))[-1]
 
 
 def test_a_chat_stream_has_usage_if_it_was_asked_for() -> None:
-    asked = b"".join(sse_of("/v1/chat/completions", CHAT, {"include_usage": True}))
+    asked = b"".join(encode_events("/v1/chat/completions", CHAT, {"include_usage": True}))
     assert asked.count(b'"usage":{') == 1
-    assert b'"usage":{' not in b"".join(sse_of("/v1/chat/completions", CHAT))
+    assert b'"usage":{' not in b"".join(encode_events("/v1/chat/completions", CHAT))
 
 
 class Sent:

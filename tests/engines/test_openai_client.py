@@ -39,7 +39,7 @@ def reply(status: int = 200, body: bytes = b'{"ok": true}') -> Reply:
 
 
 def client_over(transport: ScriptedTransport, **fields: Any) -> EngineClient:
-    return EngineClient.over(transport, **{"base_url": URL, "api_key": "key", **fields})
+    return EngineClient.from_transport(transport, **{"base_url": URL, "api_key": "key", **fields})
 
 
 @pytest.mark.parametrize(

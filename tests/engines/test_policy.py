@@ -17,7 +17,7 @@ from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.names import REPLICA_PORTS_KEY
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.transport import Call, InMemoryTransport, Reply
 from nemo_gym.transport.control import CONTROL_ROUTES
@@ -35,7 +35,7 @@ async def test_every_call_is_stamped_with_the_version_that_it_began_with() -> No
             assert answer == {"version": version, "previous": None if version == 7 else 7, "dropped": 0}
         await talk.ask()
         talk.say("Go on.")
-    assert [record.policy_version for record in calls_of(talk.row)] == [None, 7, 8]
+    assert [record.policy_version for record in read_calls(talk.row)] == [None, 7, 8]
 
 
 async def test_a_call_that_an_update_overtakes_has_both_versions() -> None:
@@ -46,7 +46,7 @@ async def test_a_call_that_an_update_overtakes_has_both_versions() -> None:
     await asyncio.sleep(0.02)
     await ground.server.update_policy(PolicyUpdate(version="step-2"))
     await call
-    (record,) = calls_of(talk.row)
+    (record,) = read_calls(talk.row)
     assert (record.policy_version, record.policy_version_end) == ("step-1", "step-2")
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.engines.responses_upstream import (
-    finished_response,
-    responses_request_of,
-    without_our_fields,
+    build_responses_request,
+    check_finished_response,
+    drop_our_fields,
 )
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.tokens.records import RECORD_FIELD
@@ -33,7 +33,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "3", "i
 
 def sent_items(items: list[Any], **options: Any) -> list[dict[str, Any]]:
     params = {"input": items, **options.pop("params", {})}
-    sent: list[dict[str, Any]] = responses_request_of(params, **options).body["input"]
+    sent: list[dict[str, Any]] = build_responses_request(params, **options).body["input"]
     return sent
 
 
@@ -81,7 +81,7 @@ def test_reasoning_is_sent_where_it_can_be_read(fields: Any, is_stored: bool, is
         "input": [{"type": "reasoning", **fields}, {"role": "user", "content": "x"}],
         "store": is_stored,
     }
-    body, notes = responses_request_of(params)
+    body, notes = build_responses_request(params)
     assert len(body["input"]) == (2 if is_sent else 1)
     assert [note.code for note in notes] == ([] if is_sent else ["dropped_reasoning"])
 
@@ -106,7 +106,7 @@ def test_a_history_that_is_written_as_chat_becomes_items() -> None:
 
 def test_an_item_that_is_no_object_is_named() -> None:
     with pytest.raises(InputError) as raised:
-        responses_request_of({"input": ["hello", {"role": "user", "content": "x"}]})
+        build_responses_request({"input": ["hello", {"role": "user", "content": "x"}]})
     assert raised.value.failure.param == "input[0]"
 
 
@@ -161,7 +161,7 @@ requests: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 @given(params=requests, drop_reasoning=st.booleans())
 def test_whatever_a_model_server_answers_can_be_sent_back(params: Any, drop_reasoning: bool) -> None:
     before = copy.deepcopy(params)
-    body, _ = responses_request_of(params, drop_reasoning=drop_reasoning)
+    body, _ = build_responses_request(params, drop_reasoning=drop_reasoning)
     assert list(refusals("/v1/responses", body)) == []
     assert None not in body.values()
     assert params == before
@@ -181,15 +181,15 @@ def test_metadata_is_strings_and_extras_for_engines_are_left_out_with_a_note() -
         "extra_body": '{"top_k": 5}',
         "chat_template_kwargs": '{"think": true}',
     }
-    body, notes = responses_request_of({"input": "x", "metadata": metadata})
+    body, notes = build_responses_request({"input": "x", "metadata": metadata})
     assert body["metadata"] == {"id": "3", "tags": '["a"]'}
     assert [note.field for note in notes] == ["metadata.extra_body", "metadata.chat_template_kwargs"]
-    assert responses_request_of({"input": "x", "metadata": {"extra_body": "{}"}}).body == {"input": "x"}
+    assert build_responses_request({"input": "x", "metadata": {"extra_body": "{}"}}).body == {"input": "x"}
 
 
 def test_extras_are_fields_where_the_upstream_takes_them() -> None:
     metadata = {"id": "3", "extra_body": '{"top_k": 5}', "chat_template_kwargs": '{"think": true}'}
-    body, notes = responses_request_of({"input": "x", "metadata": metadata}, merge_extras=True)
+    body, notes = build_responses_request({"input": "x", "metadata": metadata}, merge_extras=True)
     assert body == {
         "input": "x",
         "metadata": {"id": "3"},
@@ -209,19 +209,19 @@ def test_extras_are_fields_where_the_upstream_takes_them() -> None:
 )
 def test_what_cannot_be_honoured_is_named(params: dict[str, Any], param: str) -> None:
     with pytest.raises(InputError) as raised:
-        responses_request_of({"input": "x", **params})
+        build_responses_request({"input": "x", **params})
     assert raised.value.failure.param == param
 
 
 def test_words_about_tools_are_left_out_without_tools() -> None:
     params = {"input": "x", "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
-    assert responses_request_of(params).body == {"input": "x"}
+    assert build_responses_request(params).body == {"input": "x"}
 
 
 def test_items_without_our_fields_are_given_back_as_they_are() -> None:
     plain = [CALL, "text"]
-    assert without_our_fields(plain) is plain
-    assert without_our_fields([{**CALL, **TOKENS}, "text"]) == plain
+    assert drop_our_fields(plain) is plain
+    assert drop_our_fields([{**CALL, **TOKENS}, "text"]) == plain
 
 
 # --- Answers ----------------------------------------------------------------------------------------------------
@@ -239,10 +239,10 @@ def test_items_without_our_fields_are_given_back_as_they_are() -> None:
 )
 def test_an_answer_that_is_none_is_a_failure(answer: dict[str, Any], code: str) -> None:
     with pytest.raises(EngineError) as raised:
-        finished_response(answer)
+        check_finished_response(answer)
     assert raised.value.failure.code == code
 
 
 def test_a_finished_answer_is_given_back() -> None:
     answer = {"status": "incomplete", "output": []}
-    assert finished_response(answer) is answer
+    assert check_finished_response(answer) is answer

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.export._writing import ending_of
+from nemo_gym.export._writing import find_ending
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.report import Report
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -113,7 +113,7 @@ def exported(
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    if ending_of(path) == ".parquet":
+    if find_ending(path) == ".parquet":
         import pyarrow.parquet
 
         found: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()

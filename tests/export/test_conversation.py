@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.export._conversation import ChatTranscript, TextOptions, conversation_of
+from nemo_gym.export._conversation import ChatTranscript, TextOptions, read_conversation
 from nemo_gym.export._rollouts import ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import Outcome
@@ -14,7 +14,9 @@ WEATHER = [thought("I look it up."), call("Oslo", "c9"), output("rain", "c9"), t
 
 
 def read(given: dict[str, Any], **options: Any) -> ChatTranscript:
-    return conversation_of(ScoredRollout(given, "in:1", "0", 1.0, Outcome.COMPLETED), TextOptions(**options))
+    return read_conversation(
+        ScoredRollout(given, "in:1", "0", 1.0, Outcome.COMPLETED), TextOptions(**options)
+    )
 
 
 def test_messages_equal_the_engine_request_and_its_answer() -> None:

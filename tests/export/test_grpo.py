@@ -11,8 +11,8 @@ from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.grpo import Grpo, GrpoOptions
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import Outcome
-from nemo_gym.rows.calls import calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.rows.calls import read_calls
+from nemo_gym.tokens.segments import build_segments
 from tests.export.rows import exported, failed, row, text, token_rows
 
 
@@ -71,7 +71,7 @@ async def test_segments_hold_exactly_the_engine_tokens(tmp_path: Path) -> None:
     for each in rows:
         found = by_name[str(each["_ng_task_index"]), each["_ng_rollout_index"]]["segments"]
         assert [(s["input_ids"], s["loss_mask"], s["logprobs"], s["reason"]) for s in found] == [
-            (s.token_ids, s.loss_mask, s.logprobs, s.reason) for s in segments_of(calls_of(each))
+            (s.token_ids, s.loss_mask, s.logprobs, s.reason) for s in build_segments(read_calls(each))
         ]
         assert all(
             (logprob is None) == (bit == 0)

@@ -6,8 +6,8 @@ import pytest
 
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
-from nemo_gym.rows.calls import calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.rows.calls import read_calls
+from nemo_gym.tokens.segments import build_segments
 from tests.export.rows import exported, row, text, token_rows
 from tests.tokens.checks import read_as_nemo_rl
 
@@ -19,10 +19,10 @@ async def test_drifting_rollouts_are_one_sequence_and_the_rest_is_a_loss(form: s
     written, report = exported(tmp_path, "nemo_rl", rows)
     drifted = 0
     for each, exact in zip(written, rows, strict=True):
-        first, *later = segments_of(calls_of(exact))
+        first, *later = build_segments(read_calls(exact))
         sampled = [token for token, bit in zip(first.token_ids, first.loss_mask, strict=True) if bit]
         assert read_as_nemo_rl(each) == sampled
-        assert segments_of(calls_of(each)) == [first, *later], "nothing is lost, only packed"
+        assert build_segments(read_calls(each)) == [first, *later], "nothing is lost, only packed"
         assert {k: v for k, v in each.items() if k != "response"} == {
             k: v for k, v in exact.items() if k != "response"
         }

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
-from nemo_gym.rows.calls import calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.rows.calls import read_calls
+from nemo_gym.tokens.segments import build_segments
 from tests.export.consumers import check_verifiers_episode
 from tests.export.rows import TOOL, call, exported, output, row, text, thought, token_rows
 
@@ -32,7 +32,7 @@ async def test_the_branches_of_a_trace_are_the_segments(kind: str, tmp_path: Pat
         episode = next(
             e for e in written if e["id"] == f"{each['_ng_task_index']}-{each['_ng_rollout_index']}"
         )
-        segments = segments_of(calls_of(each))
+        segments = build_segments(read_calls(each))
         assert check_verifiers_episode(episode) == [
             {
                 "token_ids": segment.token_ids,

@@ -6,8 +6,8 @@ import orjson
 
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.failures import Outcome
-from nemo_gym.rows.calls import calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.rows.calls import read_calls
+from nemo_gym.tokens.segments import build_segments
 from tests.export.rows import TOOL, exported, row, text, token_rows
 
 
@@ -31,7 +31,7 @@ async def test_every_segment_is_a_row_and_labels_mark_the_sampled_tokens(tmp_pat
     written, report = exported(
         tmp_path, "sft", rows, options={"form": "tokens"}, merge_equal_rows=False, min_reward=0.0
     )
-    segments = [segment for each in rows for segment in segments_of(calls_of(each))]
+    segments = [segment for each in rows for segment in build_segments(read_calls(each))]
     assert len(written) == len(segments) > report.exported == 8
     assert sorted((r["input_ids"], [int(label != -100) for label in r["labels"]]) for r in written) == sorted(
         (segment.token_ids, segment.loss_mask) for segment in segments

@@ -11,9 +11,9 @@ import pytest
 from nemo_gym.export._formats import NAMES, find_format
 from nemo_gym.export._token_options import TokenOptions
 from nemo_gym.export.report import LeftOut, Loss
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.records import RECORD_FIELD
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import build_segments
 from tests.export.rows import exported, token_rows
 
 FORMS = {
@@ -66,12 +66,12 @@ READERS = {name: globals()[f"of_{name}"] for name in FORMS}
 
 
 def forced_calls(row: dict[str, Any]) -> Iterator[Any]:
-    return (call for call in calls_of(row) if call.is_under_grammar)
+    return (call for call in read_calls(row) if call.is_under_grammar)
 
 
 async def rollouts(*, forced: set[int] | None = None) -> list[dict[str, Any]]:
     """Two rollouts of one task with several calls; those numbered in `forced`, or all, are under a grammar."""
-    rows = [row for row in await token_rows(8, 2) if len(calls_of(row)) >= 2][:2]
+    rows = [row for row in await token_rows(8, 2) if len(read_calls(row)) >= 2][:2]
     for repeat, row in enumerate(rows):
         row |= {"_ng_task_index": 0, "_ng_rollout_index": repeat, "reward": float(repeat)}
         items = [item for item in row["response"]["output"] if RECORD_FIELD in item]
@@ -84,7 +84,7 @@ async def rollouts(*, forced: set[int] | None = None) -> list[dict[str, Any]]:
 
 def sampled(row: dict[str, Any]) -> tuple[int, int]:
     """Tokens sampled in all calls, and in those under a grammar."""
-    every = [call for call in calls_of(row) if call.tokens is not None]
+    every = [call for call in read_calls(row) if call.tokens is not None]
     return (
         sum(len(call.tokens.generated) for call in every if call.tokens),
         sum(len(call.tokens.generated) for call in every if call.tokens and call.is_under_grammar),
@@ -129,8 +129,8 @@ async def test_rollouts_wholly_under_a_grammar_are_left_out_with_their_reason(
 
 async def test_what_is_left_out_stays_context_of_one_sequence() -> None:
     (row, _) = await rollouts(forced={0})
-    (segment,) = segments_of(calls_of(row))
-    kept = segment.without_grammar()
+    (segment,) = build_segments(read_calls(row))
+    kept = segment.mask_grammar()
     assert (kept.token_ids, kept.logprobs, kept.grammar_mask) == (
         segment.token_ids,
         segment.logprobs,

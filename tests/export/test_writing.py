@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.export._writing import ENDINGS, ending_of, open_row_file, path_of_split
+from nemo_gym.export._writing import ENDINGS, build_split_path, find_ending, open_row_file
 from nemo_gym.failures import ConfigError
 from tests.export.rows import read
 
@@ -51,11 +51,11 @@ def test_a_column_that_is_null_for_a_thousand_rows_takes_the_type_of_later_ones(
 
 
 def test_endings_decide_the_format_and_split_names_precede_them() -> None:
-    assert ending_of(Path("x.jsonl.zst")) == ".jsonl.zst"
-    assert path_of_split(Path("d/x.jsonl.gz"), "train") == Path("d/x_train.jsonl.gz")
+    assert find_ending(Path("x.jsonl.zst")) == ".jsonl.zst"
+    assert build_split_path(Path("d/x.jsonl.gz"), "train") == Path("d/x_train.jsonl.gz")
     for name in ("x.json", "x", ".jsonl"):
         with pytest.raises(ConfigError, match="ends in none of"):
-            ending_of(Path(name))
+            find_ending(Path(name))
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
 
 
@@ -28,7 +28,7 @@ def check_laws(record: dict[str, Any], engine_calls: int) -> None:
 def records_of(record: dict[str, Any]) -> dict[str, CallRecord]:
     """Return the token records by call."""
     calls = [call for call in record["calls"] if "tokens" in call]
-    read = calls_of({"response": {"output": [{RECORD_FIELD: call["tokens"]} for call in calls]}})
+    read = read_calls({"response": {"output": [{RECORD_FIELD: call["tokens"]} for call in calls]}})
     return dict(zip((call["model_call_id"] for call in calls), read, strict=True))
 
 

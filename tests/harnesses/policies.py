@@ -10,7 +10,14 @@ from typing import Any
 import orjson
 
 from nemo_gym.mock_engine import ModelReply, ToolCall
-from nemo_gym.mock_engine.conversation import Message, Tool, called_tools, last_user_text, name_of, text_of
+from nemo_gym.mock_engine.conversation import (
+    Message,
+    Tool,
+    last_user_text,
+    list_called_tools,
+    read_name,
+    read_text,
+)
 from resources_servers.code_repair.bugs import files_of
 
 FILE = "ledger/money.py"
@@ -40,12 +47,12 @@ class RepairPolicy:
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         self.replies += 1
-        if not tools and "def write_file(" in text_of(conversation[0].get("content")):
+        if not tools and "def write_file(" in read_text(conversation[0].get("content")):
             return self._with_code(sum(message["role"] == "assistant" for message in conversation))
-        return self.next_turn(conversation, [name_of(tool) for tool in tools])
+        return self.next_turn(conversation, [read_name(tool) for tool in tools])
 
     def next_turn(self, conversation: Sequence[Message], names: Sequence[str]) -> ModelReply:
-        done = len(called_tools(conversation))
+        done = len(list_called_tools(conversation))
         for name in names:
             if name in SHELLS:
                 return self._with_shell(name, self.commands(conversation), done, names)
@@ -87,21 +94,23 @@ class DelegatingPolicy(RepairPolicy):
     """Asks a subagent first, then reads much, and summarizes the conversation when the agent wants a summary."""
 
     def next_turn(self, conversation: Sequence[Message], names: Sequence[str]) -> ModelReply:
-        said = "\n".join(text_of(message.get("content")) for message in conversation)
+        said = "\n".join(read_text(message.get("content")) for message in conversation)
         if "create a detailed summary" in last_user_text(conversation):
             return ModelReply(text=f"<summary>\n{SUMMARY}\n</summary>")
         delegates = next((name for name in names if name in ("Task", "Agent")), None)
         if SUBTASK in said:  # the prompt of the subagent, which could delegate, too
             return (
-                ModelReply(text=FOUND) if called_tools(conversation) else run("Bash", f"head -c 300 {FILE}")
+                ModelReply(text=FOUND)
+                if list_called_tools(conversation)
+                else run("Bash", f"head -c 300 {FILE}")
             )
-        if delegates is not None and not called_tools(conversation) and SUMMARY not in said:
+        if delegates is not None and not list_called_tools(conversation) and SUMMARY not in said:
             about = {"description": "read the tests", "prompt": SUBTASK, "subagent_type": "general-purpose"}
             return call(delegates, about)
         return super().next_turn(conversation, names)
 
     def commands(self, conversation: Sequence[Message]) -> list[str]:
-        if any(SUMMARY in text_of(message.get("content")) for message in conversation):
+        if any(SUMMARY in read_text(message.get("content")) for message in conversation):
             given = [str(message.get("tool_calls") or "") for message in conversation]
             return [
                 *("true" for calls in given if "/dev/zero" in calls),

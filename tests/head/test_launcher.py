@@ -20,7 +20,7 @@ HEAD = {"head_server": {"host": "127.0.0.1", "port": 11000}}
 
 def answer_of_head(config: dict[str, Any], **body: Any) -> tuple[int, dict[str, Any]]:
     head = HeadServer(
-        config=HeadServer.config_of("head_server", config),
+        config=HeadServer.build_server_config("head_server", config),
         server_client=ServerClient.connect(config, transport=InMemoryTransport(), token=None),
     )
     answer = TestClient(head.setup_webserver()).post("/_ng/scale", json=body)

@@ -23,7 +23,7 @@ CONFIG = {
 
 def client_of_head() -> TestClient:
     head = HeadServer(
-        config=HeadServer.config_of("head_server", CONFIG),
+        config=HeadServer.build_server_config("head_server", CONFIG),
         server_client=ServerClient.connect(CONFIG, transport=InMemoryTransport(), token=None),
     )
     assert (head.config.host, head.config.port) == ("127.0.0.1", 11000)

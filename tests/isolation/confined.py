@@ -14,7 +14,7 @@ from nemo_gym.isolation.execution import (
 )
 from nemo_gym.isolation.python_installation import PythonInstallation
 
-INSTALLATION = PythonInstallation.of_the_gym()
+INSTALLATION = PythonInstallation.from_gym()
 PYTHON = tuple(INSTALLATION.command("")[:-1])
 
 

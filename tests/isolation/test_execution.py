@@ -12,7 +12,7 @@ import pytest
 from nemo_gym.config.current import set_global_config_dict
 from nemo_gym.failures import ConfigError
 from nemo_gym.isolation import execution
-from nemo_gym.isolation.confinement import MIB, Isolation, Launch, isolations, reach_of
+from nemo_gym.isolation.confinement import MIB, Isolation, Launch, describe_reach, isolations
 from nemo_gym.isolation.execution import (
     ConfinedRunner,
     Ending,
@@ -20,7 +20,7 @@ from nemo_gym.isolation.execution import (
     SandboxLimits,
     remove_workspace,
 )
-from nemo_gym.processes.process_tree import tree_of
+from nemo_gym.processes.process_tree import list_descendants
 from tests.isolation.confined import INSTALLATION, PYTHON, make_sandbox, require_bubblewrap, run
 from tests.waiting import is_running, until
 
@@ -74,13 +74,13 @@ async def test_files_are_bounded(sandbox: ConfinedRunner) -> None:
 
 
 async def test_a_cancelled_run_leaves_no_process(sandbox: ConfinedRunner) -> None:
-    before = set(tree_of(os.getpid()))
+    before = set(list_descendants(os.getpid()))
     task = asyncio.create_task(run(sandbox, "import time; time.sleep(60)"))
     await asyncio.sleep(0.3)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until(lambda: not any(map(is_running, set(tree_of(os.getpid())) - before)))
+    await until(lambda: not any(map(is_running, set(list_descendants(os.getpid())) - before)))
 
 
 async def test_a_workspace_survives_its_programs_and_is_deleted_at_the_end(sandbox: ConfinedRunner) -> None:
@@ -115,7 +115,7 @@ async def test_without_a_workspace_files_are_deleted(sandbox: ConfinedRunner) ->
 
 
 def of_this_machine(**options: bool) -> ConfinedRunner:
-    return ConfinedRunner.for_python(INSTALLATION, **options)
+    return ConfinedRunner.from_python(INSTALLATION, **options)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give programs users of their own")
@@ -161,7 +161,7 @@ async def test_a_user_can_allow_programs_without_isolation(caplog: pytest.LogCap
     finally:
         set_global_config_dict(None)
     assert (int(done.stdout), done.isolation) == (os.getuid(), IsolationKind.UNSANDBOXED)
-    assert reach_of(IsolationKind.UNSANDBOXED) in caplog.text
+    assert describe_reach(IsolationKind.UNSANDBOXED) in caplog.text
 
 
 async def test_the_description_names_what_does_not_hold(
@@ -169,7 +169,7 @@ async def test_the_description_names_what_does_not_hold(
 ) -> None:
     monkeypatch.setattr(execution, "can_limit_memory", lambda: True)
     kind = await sandbox.isolation()
-    assert await sandbox.describe() == f"isolation `{kind}`, {reach_of(kind)}"
+    assert await sandbox.describe() == f"isolation `{kind}`, {describe_reach(kind)}"
     monkeypatch.setattr(execution, "can_limit_memory", lambda: False)
     described = await sandbox.describe()
     assert "no cgroup can be made here" in described
@@ -189,7 +189,7 @@ async def test_the_description_says_where_a_program_can_lower_its_priority(
     monkeypatch.setattr(execution, "_AUTOGROUP", tmp_path / "setting")
     (tmp_path / "setting").write_text(setting)
     ways = isolations(INSTALLATION.folders, python=INSTALLATION, allow_unsandboxed=True)
-    weaker = [way.without_own_folders() for way in ways]
+    weaker = [way.drop_own_folders() for way in ways]
     sandbox = ConfinedRunner(
         probe=(*PYTHON, "pass"), python=INSTALLATION, candidates=[way for way in weaker if way is not None]
     )

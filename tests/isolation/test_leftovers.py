@@ -12,12 +12,12 @@ from nemo_gym.isolation import leftovers
 from nemo_gym.isolation.leftovers import (
     WORKSPACE_PREFIX,
     count_entries,
-    count_entries_of,
+    count_user_entries,
     lock_place,
     open_folders,
     remove_dead_workspaces,
-    remove_files_of,
     remove_tree,
+    remove_user_files,
 )
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
@@ -97,8 +97,8 @@ def test_files_of_ended_users_go_from_every_open_folder(
             (folder / f"{name}.txt").touch()
             for path in (folder / name, folder / name / "file", folder / f"{name}.txt"):
                 os.chown(path, user, user)
-    assert (count_entries_of(USER, 1000), count_entries_of(USER, 4)) == (6, 4)
-    remove_files_of({USER})
+    assert (count_user_entries(USER, 1000), count_user_entries(USER, 4)) == (6, 4)
+    remove_user_files({USER})
     left = sorted(str(path.relative_to(opened)) for path in opened.rglob("*"))
     others = ["others", "others.txt", "others/file"]
     assert left == sorted(["nested", *others, *(f"nested/{name}" for name in others)])

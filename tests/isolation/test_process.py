@@ -16,7 +16,7 @@ from nemo_gym.isolation.execution import (
     IsolationKind,
     SandboxLimits,
 )
-from nemo_gym.processes.process_tree import tree_of
+from nemo_gym.processes.process_tree import list_descendants
 from tests.isolation.confined import PYTHON, make_sandbox, run
 from tests.waiting import is_running, until
 
@@ -26,10 +26,10 @@ async def test_children_end_with_the_program(sandbox: ConfinedRunner) -> None:
         (*PYTHON, "import os, time; os.fork(); print('up', flush=True); time.sleep(60)")
     ) as process:
         assert await process.read_line(10) == b"up\n"
-        tree = [process.pid, *tree_of(process.pid)]
+        tree = [process.pid, *list_descendants(process.pid)]
         assert len(tree) > 1
     await until(lambda: not any(map(is_running, tree)))
-    assert list(tree_of(tree[0])) == [], "a process that has ended has no children"
+    assert list(list_descendants(tree[0])) == [], "a process that has ended has no children"
 
 
 async def test_a_surviving_child_does_not_delay_the_result(sandbox: ConfinedRunner) -> None:

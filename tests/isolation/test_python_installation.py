@@ -25,7 +25,7 @@ async def test_another_interpreter_brings_its_packages() -> None:
 
 
 def test_the_interpreter_of_the_gym_brings_no_packages() -> None:
-    python = PythonInstallation.of_the_gym()
+    python = PythonInstallation.from_gym()
     found = subprocess.run(
         python.command("import sys; print([p for p in sys.path if 'site-packages' in p])"),
         capture_output=True,
@@ -38,7 +38,7 @@ def test_the_interpreter_of_the_gym_brings_no_packages() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can copy its interpreter for other users")
 def test_other_users_can_execute_the_interpreter_of_the_gym() -> None:
-    command = INSTALLATION.for_other_users(INSTALLATION.command("import json, sqlite3; print(1)"))
+    command = INSTALLATION.build_open_command(INSTALLATION.command("import json, sqlite3; print(1)"))
     executable = next(Path(part) for part in command if part.startswith("/") and "python" in part)
     assert is_open_to_others(executable.resolve())
     assert subprocess.run(command, capture_output=True, check=True, user=65534).stdout == b"1\n"
@@ -51,8 +51,8 @@ async def test_a_python_with_packages_is_not_copied(tmp_path: Path) -> None:
     python = replace(INSTALLATION, executable=str(packages / "python"), has_packages=True)
     (packages / "python").symlink_to(INSTALLATION.executable)
     with pytest.raises(PermissionError, match="other users cannot execute"):
-        python.for_other_users(python.command("pass"))
+        python.build_open_command(python.command("pass"))
 
 
 def test_other_programs_are_not_replaced() -> None:
-    assert INSTALLATION.for_other_users(["/bin/true", "x"]) == ["/bin/true", "x"]
+    assert INSTALLATION.build_open_command(["/bin/true", "x"]) == ["/bin/true", "x"]

@@ -127,7 +127,7 @@ def left_on_this_machine(name: str, *more: Path) -> list[Path]:
 def without_own_folders(kind: IsolationKind) -> ConfinedRunner:
     """A runner for a kernel that lets a gym make no mount namespace."""
     ways = isolations(INSTALLATION.folders, python=INSTALLATION, allow_unsandboxed=True)
-    weaker = [way.without_own_folders() for way in ways if way.kind is kind]
+    weaker = [way.drop_own_folders() for way in ways if way.kind is kind]
     if not weaker or weaker[0] is None:
         pytest.skip(f"this machine has no {kind}")
     return ConfinedRunner(probe=(*PYTHON, "pass"), python=INSTALLATION, candidates=[weaker[0]])

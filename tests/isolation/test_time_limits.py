@@ -164,7 +164,7 @@ class Threads:
         self.delays_s: dict[str, float] = {}
         self.runnable: set[str] = set()
         self.now = 100.0
-        monkeypatch.setattr(time_limits, "times_of_threads", self._list)
+        monkeypatch.setattr(time_limits, "read_thread_times", self._list)
         monkeypatch.setattr(time_limits, "is_runnable", lambda thread: thread[1] in self.runnable)
         self.times = ProgramTimes(list, clock=lambda: self.now)
         self.times.read()

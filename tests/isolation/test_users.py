@@ -28,7 +28,7 @@ def test_live_sandboxes_have_different_users() -> None:
 
 def test_a_user_is_free_again_after_its_release(monkeypatch: pytest.MonkeyPatch) -> None:
     first = claim_user()
-    monkeypatch.setattr(users, "_range_of_users", lambda: (first.uid, first.uid + 2))
+    monkeypatch.setattr(users, "_read_user_range", lambda: (first.uid, first.uid + 2))
     with pytest.raises(VerifierError, match="free for a sandbox"):
         claim_user()
     first.release()
@@ -70,10 +70,10 @@ def test_without_a_place_for_claims_the_error_names_the_places(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setattr(users, "_PLACES", (tmp_path / "file" / "gym",))
-    users._folder_of_claims.cache_clear()
+    users._find_claims_folder.cache_clear()
     with pytest.raises(VerifierError, match="file/gym"):
         claim_user()
     monkeypatch.setattr(users, "_PLACES", (tmp_path / "file" / "gym", tmp_path / "run"))
     claim_user().release()
     assert list((tmp_path / "run" / "users").iterdir()) == []
-    users._folder_of_claims.cache_clear()
+    users._find_claims_folder.cache_clear()

@@ -16,7 +16,7 @@ from nemo_gym.launch._states import ServerState
 from nemo_gym.launch.gym import launch
 from nemo_gym.processes.fork_server import ForkServerGone
 from nemo_gym.transport import HttpTransport, local_sockets
-from nemo_gym.transport.moving_caller import caller_of
+from nemo_gym.transport.moving_caller import build_caller
 from tests.launch.small_servers import (
     WITH_DAEMON,
     Workbench,
@@ -63,7 +63,7 @@ async def test_a_server_is_called_within_the_machine_without_its_port(bench: Wor
         await gym.wait_ready()
         transport = HttpTransport()
         try:
-            reply = await caller_of(gym.config, transport, gym.token).call("alone", "GET", "/")
+            reply = await build_caller(gym.config, transport, gym.token).call("alone", "GET", "/")
         finally:
             await transport.close()
         assert reply.json()["socket"] == "AF_UNIX"
@@ -138,13 +138,13 @@ async def test_a_taken_discovery_name_ends_a_gym_before_any_server_starts(bench:
 async def test_the_registry_shows_the_gym_while_it_runs(bench: Workbench) -> None:
     async with launch(config_of(bench.instance("alone")), bench.options()) as gym:
         await gym.wait_ready()
-        (record,) = bench.registry.running()
+        (record,) = bench.registry.list_running()
         assert {server.name: server.state for server in record.servers} == {
             "head_server": "ready",
             "alone": "ready",
         }
         assert record == gym.record()
-    assert bench.registry.running() == []
+    assert bench.registry.list_running() == []
 
 
 async def test_logs_hold_a_servers_output_and_are_private(bench: Workbench) -> None:

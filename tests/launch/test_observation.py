@@ -15,11 +15,11 @@ from nemo_gym.launch.observation import (
     Observation,
     ToolFigures,
     answers,
-    by_node,
     describe_running_gyms,
     get_figures,
     memory_bytes,
     observe,
+    sum_by_node,
 )
 from nemo_gym.launch.records import GymRecord, NodeRecord, Registry, RunRecord
 from nemo_gym.launch.sockets import hold
@@ -83,7 +83,7 @@ def test_the_servers_of_a_machine_are_summed() -> None:
         Observation(server, True, figures, None)
         for server, figures in zip(servers, (Figures(9, 0, 3), None, Figures(9, 0, 5)), strict=True)
     ]
-    found = by_node(GymRecord(RUN, "/somewhere", tuple(servers), nodes=nodes), seen)
+    found = sum_by_node(GymRecord(RUN, "/somewhere", tuple(servers), nodes=nodes), seen)
     assert [each.to_json() for each in found] == [
         {
             "name": "a",

@@ -19,7 +19,7 @@ def test_every_socket_has_a_process_and_the_head_server_is_first(tmp_path: Path)
         name: [hold("127.0.0.1", 0, holder_of=name) for _ in range(count)]
         for name, count in (("wide", 2), ("plain", 1))
     }
-    keys = RunKeys.of_config({"run_token": "a-token-of-16-letters"})
+    keys = RunKeys.from_config({"run_token": "a-token-of-16-letters"})
     instances = [small_instance("wide", wide, 2), small_instance("plain", plain)]
     config: dict[str, Any] = {"wide": {}, "plain": {}}
     servers = ServerPlan(config, keys, tmp_path / "logs").servers(instances, Addresses(head, sockets))
@@ -40,7 +40,7 @@ def test_every_socket_has_a_process_and_the_head_server_is_first(tmp_path: Path)
 
 
 def test_keys_are_random_and_in_no_text() -> None:
-    first, second = RunKeys(), RunKeys.of_config({})
+    first, second = RunKeys(), RunKeys.from_config({})
     assert first.token != second.token
     assert first.cookie_key != second.cookie_key
     assert first.token not in repr(first)

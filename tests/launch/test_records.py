@@ -47,7 +47,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "registry")
     gym = replace(a_gym(a_run()), name="mine")
     registry.write(gym)
-    assert registry.running() == [gym]
+    assert registry.list_running() == [gym]
     (path,) = registry.folder.iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
     assert registry.folder.stat().st_mode & 0o777 == 0o700
@@ -59,15 +59,15 @@ def test_two_gyms_of_one_process_have_two_records_oldest_first(tmp_path: Path) -
     newer = a_gym(a_run(port=2, started_at="2026-01-02T00:00:00+00:00"))
     registry.write(newer)
     registry.write(older)
-    assert registry.running() == [older, newer]
+    assert registry.list_running() == [older, newer]
     registry.remove(older.run)
-    assert registry.running() == [newer]
+    assert registry.list_running() == [newer]
 
 
 def test_the_record_of_a_dead_launcher_is_removed(tmp_path: Path, dead_pid: int) -> None:
     registry = Registry(tmp_path / "registry")
     registry.write(a_gym(a_run(dead_pid)))
-    assert registry.running() == []
+    assert registry.list_running() == []
     assert list(registry.folder.iterdir()) == []
 
 

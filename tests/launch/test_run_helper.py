@@ -35,7 +35,7 @@ from nemo_gym.launch.run_helper import RunHelper
 initial = {"config_paths": ["gym.yaml"], "head_server": {"port": 0}}
 helper = RunHelper()
 helper.start(GlobalConfigDictParserConfig(initial_global_config_dict=initial, skip_load_from_cli=True))
-(record,) = Registry().running()
+(record,) = Registry().list_running()
 fork = os.fork()
 if fork:
     print(fork, record.run.pid, *(server.pid for server in record.servers), flush=True)
@@ -80,7 +80,7 @@ def test_a_trainer_starts_polls_and_ends_a_gym(project: Path) -> None:
     try:
         helper.poll()
         config = get_global_config_dict()
-        (record,) = Registry().running()
+        (record,) = Registry().list_running()
         block = config["small_env"]["resources_servers"]["small"]
         assert record.servers[1].url == f"http://{block['host']}:{block['port']}"
         assert record.run.token == config["run_token"]
@@ -102,7 +102,7 @@ def test_a_file_of_the_configuration_puts_the_servers_on_hosts(project: Path) ->
     helper = RunHelper()
     helper.start(embedded(config_paths=["gym.yaml", "elsewhere.yaml"], advertised_host="127.0.0.1"))
     try:
-        (record,) = Registry().running()
+        (record,) = Registry().list_running()
         assert [node.name for node in record.nodes] == ["one"]
         assert record.servers[1].node == "one"
     finally:
@@ -121,7 +121,7 @@ def test_poll_raises_the_failure_of_a_server(project: Path) -> None:
     try:
         app = project / "resources_servers" / "small" / "app.py"
         app.write_text("raise RuntimeError('the grader is gone')")
-        (record,) = Registry().running()
+        (record,) = Registry().list_running()
         assert record.servers[1].pid is not None
         os.kill(record.servers[1].pid, signal.SIGKILL)
         error = wait_until_poll_raises(helper)
@@ -137,7 +137,7 @@ def test_start_raises_for_a_server_that_does_not_start_and_leaves_no_process(pro
     helper = RunHelper()
     with pytest.raises(LaunchError, match="No module named 'not_there'"):
         helper.start(embedded())
-    assert Registry().running() == []
+    assert Registry().list_running() == []
 
 
 def test_an_invalid_configuration_raises_config_errors(project: Path) -> None:

@@ -30,18 +30,18 @@ def test_delays_grow_up_to_the_longest(deaths: int) -> None:
 
 def test_three_deaths_in_a_row_before_the_first_answer_are_hopeless() -> None:
     record = DeathRecord(RestartPolicy(deaths_at_start=3))
-    record.died(ready_for_s=None)
-    record.died(ready_for_s=None)
+    record.count_death(ready_for_s=None)
+    record.count_death(ready_for_s=None)
     assert not record.is_hopeless
-    record.died(ready_for_s=None)
+    record.count_death(ready_for_s=None)
     assert record.is_hopeless
 
 
 def test_one_death_is_enough_if_code_or_configuration_has_to_be_corrected() -> None:
     record = DeathRecord(RestartPolicy())
-    record.died(ready_for_s=None, exit_code=CANNOT_START)
+    record.count_death(ready_for_s=None, exit_code=CANNOT_START)
     assert record.has_to_be_corrected
-    record.died(ready_for_s=None, exit_code=1)
+    record.count_death(ready_for_s=None, exit_code=1)
     assert not record.has_to_be_corrected
     record.died(ready_for_s=3.0, exit_code=CANNOT_START)
     assert not record.has_to_be_corrected
@@ -49,9 +49,9 @@ def test_one_death_is_enough_if_code_or_configuration_has_to_be_corrected() -> N
 
 def test_an_answer_resets_the_deaths_at_start() -> None:
     record = DeathRecord(RestartPolicy(deaths_at_start=2))
-    record.died(ready_for_s=None)
-    record.died(ready_for_s=0.1)
-    record.died(ready_for_s=None)
+    record.count_death(ready_for_s=None)
+    record.count_death(ready_for_s=0.1)
+    record.count_death(ready_for_s=None)
     assert not record.is_hopeless
     assert record.deaths == 3
 
@@ -60,7 +60,7 @@ def test_a_steady_server_restarts_with_the_first_delay() -> None:
     policy = RestartPolicy(first_delay_s=1, steady_after_s=60)
     record = DeathRecord(policy)
     for _ in range(3):
-        record.died(ready_for_s=5)
+        record.count_death(ready_for_s=5)
     assert record.delay_s == 4
-    record.died(ready_for_s=61)
+    record.count_death(ready_for_s=61)
     assert record.delay_s == 1

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from nemo_gym.metrics.estimators import (
     Clusters,
-    clustered_standard_error,
+    compute_clustered_standard_error,
+    compute_expected_max_at_k,
+    compute_expected_max_curve,
     confidence_interval,
-    expected_max_at_k,
-    expected_max_curve,
     finite,
     mean,
     pass_at_k,
@@ -52,44 +52,46 @@ def test_pass_at_k_equals_enumeration() -> None:
 
 def test_pass_at_k_of_many_samples_neither_overflows_nor_loses_digits() -> None:
     assert pass_at_k(5000, 1, 2500) == pytest.approx(0.5)
-    assert expected_max_at_k([1.0] + [0.0] * 4999, 2500) == pytest.approx(0.5)
+    assert compute_expected_max_at_k([1.0] + [0.0] * 4999, 2500) == pytest.approx(0.5)
 
 
 def test_expected_max_of_known_values() -> None:
     # Pairs of (1, 2, 4): best 2, 4, 4.
-    assert expected_max_curve([4.0, 1.0, 2.0], 3) == pytest.approx([7 / 3, 10 / 3, 4.0])
+    assert compute_expected_max_curve([4.0, 1.0, 2.0], 3) == pytest.approx([7 / 3, 10 / 3, 4.0])
 
 
 @given(score_lists)
 def test_expected_max_equals_enumeration(scores: list[float]) -> None:
     expected = [best_of_all_subsets(scores, k) for k in range(1, len(scores) + 1)]
-    assert expected_max_curve(scores, len(scores)) == pytest.approx(expected, abs=1e-9)
+    assert compute_expected_max_curve(scores, len(scores)) == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
 def test_expected_max_of_binary_scores_is_pass_at_k(passed: list[bool]) -> None:
     for k in range(1, len(passed) + 1):
         expected = pass_at_k(len(passed), sum(passed), k)
-        assert expected_max_at_k([float(p) for p in passed], k) == pytest.approx(expected, abs=1e-12)
+        assert compute_expected_max_at_k([float(p) for p in passed], k) == pytest.approx(expected, abs=1e-12)
 
 
 @given(score_lists, st.randoms())
 def test_expected_max_ignores_the_order_of_scores(scores: list[float], shuffler: random.Random) -> None:
     shuffled = scores[:]
     shuffler.shuffle(shuffled)
-    assert expected_max_curve(shuffled, len(scores)) == expected_max_curve(scores, len(scores))
+    assert compute_expected_max_curve(shuffled, len(scores)) == compute_expected_max_curve(
+        scores, len(scores)
+    )
 
 
 @given(score_lists)
 def test_expected_max_grows_with_k_from_the_mean_to_the_maximum(scores: list[float]) -> None:
-    curve = expected_max_curve(scores, len(scores))
+    curve = compute_expected_max_curve(scores, len(scores))
     assert curve[0] == pytest.approx(fmean(scores), abs=1e-9)
     assert curve[-1] == pytest.approx(max(scores), abs=1e-9)
     assert all(later >= earlier - 1e-9 for earlier, later in itertools.pairwise(curve))
 
 
 def test_equal_scores_stay_exact() -> None:
-    assert expected_max_curve([0.1] * 7, 7) == [0.1] * 7
+    assert compute_expected_max_curve([0.1] * 7, 7) == [0.1] * 7
 
 
 @pytest.mark.parametrize("k", [0, 4, -1])
@@ -97,7 +99,7 @@ def test_draws_beyond_the_samples_are_refused(k: int) -> None:
     with pytest.raises(ValueError, match=f"k={k} of 3"):
         pass_at_k(3, 1, k)
     with pytest.raises(ValueError, match=f"k={k} of 3"):
-        expected_max_at_k([0.0, 1.0, 1.0], k)
+        compute_expected_max_at_k([0.0, 1.0, 1.0], k)
 
 
 def test_more_correct_than_samples_is_refused() -> None:
@@ -119,23 +121,23 @@ def test_clustered_error_of_one_sample_per_task_is_the_ordinary_one() -> None:
     values = [0.0, 1.0, 1.0, 0.5]
     spread = sample_standard_deviation(values)
     assert spread is not None
-    assert clustered_standard_error([[value] for value in values]) == pytest.approx(spread / 2)
+    assert compute_clustered_standard_error([[value] for value in values]) == pytest.approx(spread / 2)
 
 
 def test_copies_of_a_sample_within_its_task_do_not_shrink_the_error() -> None:
-    once = clustered_standard_error([[0.0], [1.0], [1.0]])
-    thrice = clustered_standard_error([[0.0] * 3, [1.0] * 3, [1.0] * 3])
+    once = compute_clustered_standard_error([[0.0], [1.0], [1.0]])
+    thrice = compute_clustered_standard_error([[0.0] * 3, [1.0] * 3, [1.0] * 3])
     assert once == pytest.approx(thrice)
 
 
 def test_clustered_error_of_unequal_tasks_by_hand() -> None:
     # Mean 1/2; sums of deviations 1 (two ones), -1/2, -1/2; sqrt(3/2 * 3/2) / 4.
-    assert clustered_standard_error([[1.0, 1.0], [0.0], [0.0], []]) == pytest.approx(0.375)
+    assert compute_clustered_standard_error([[1.0, 1.0], [0.0], [0.0], []]) == pytest.approx(0.375)
 
 
 @pytest.mark.parametrize("clusters", [[], [[]], [[1.0, 0.0]], [[1.0, 0.0], []]])
 def test_error_over_fewer_than_two_tasks_does_not_exist(clusters: list[list[float]]) -> None:
-    assert clustered_standard_error(clusters) is None
+    assert compute_clustered_standard_error(clusters) is None
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_interval_covers_the_truth_about_19_times_in_20() -> None:
     for _ in range(400):
         tasks = [(dice.random(), 4) for _ in range(25)]  # A task's chance of success is uniform: mean 1/2.
         clusters = [[float(dice.random() < chance) for _ in range(k)] for chance, k in tasks]
-        error = clustered_standard_error(clusters)
+        error = compute_clustered_standard_error(clusters)
         assert error is not None
         interval = confidence_interval(
             fmean([v for cluster in clusters for v in cluster]), error, clusters=25
@@ -175,7 +177,7 @@ def test_values_whose_sum_is_beyond_the_floats_have_a_mean_and_a_spread() -> Non
     assert mean([1e308, 1e308]) == 1e308
     assert mean([1.0, 2.0]) == 1.5
     assert sample_standard_deviation(LARGE) == pytest.approx(1.1547e308, rel=1e-4)
-    assert clustered_standard_error([LARGE, LARGE]) is not None
+    assert compute_clustered_standard_error([LARGE, LARGE]) is not None
 
 
 def test_metrics_beyond_the_floats_are_left_out() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_gym.metrics._repeats import across_repeats, repeat_level_metrics
+from nemo_gym.metrics._repeats import compute_across_repeats, repeat_level_metrics
 from nemo_gym.metrics.hooks import AggregateMetricsMixin, AggregateMetricsRequest
 
 Row = dict[str, Any]
@@ -23,7 +23,7 @@ def test_each_repeat_has_its_own_means() -> None:
 
 def test_a_run_of_one_repeat_has_none() -> None:
     assert repeat_level_metrics(ROWS[:2]) == []
-    assert across_repeats([]) == {}
+    assert compute_across_repeats([]) == {}
 
 
 def test_a_failed_attempt_is_in_no_repeat() -> None:
@@ -32,7 +32,7 @@ def test_a_failed_attempt_is_in_no_repeat() -> None:
 
 
 def test_means_have_statistics_over_the_repeats() -> None:
-    metrics = across_repeats(repeat_level_metrics(ROWS))
+    metrics = compute_across_repeats(repeat_level_metrics(ROWS))
     assert metrics["mean_across_repeats/mean/reward"] == 0.75
     assert (metrics["min_across_repeats/mean/reward"], metrics["max_across_repeats/mean/reward"]) == (
         0.5,

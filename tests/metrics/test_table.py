@@ -52,7 +52,7 @@ def test_of_several_attempts_the_scored_one_counts_in_any_order_of_arrival(order
     attempts = [failed(0, 0, 0), scored(0, 0, 1, reward=1.0), failed(0, 1, 0, "a"), failed(0, 1, 1, "b")]
     table = table_of(*(attempts[place] for place in order))
     (task,) = table.tasks()
-    assert (len(task.places), table.scored(task.places)) == (2, 1)
+    assert (len(task.places), table.count_scored(task.places)) == (2, 1)
     assert table.failures() == {"b": 1}
     assert table.values("reward", task.places) == [1.0]
 

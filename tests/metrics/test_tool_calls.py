@@ -38,12 +38,12 @@ def tally_of(*rows: dict[str, Any]) -> ToolTally:
 
 def test_a_run_without_a_failed_call_has_no_metric_of_tools() -> None:
     assert tally_of(row_of("guess"), row_of()).metrics() == {}
-    assert tally_of(row_of("guess")).ranked() == []
+    assert tally_of(row_of("guess")).rank_failed() == []
 
 
 def test_failed_calls_are_counted_of_all_calls_by_tool_and_cause() -> None:
     tally = tally_of(row_of("guess", BOOM, INVALID, "look"), row_of(BOOM), row_of("peek", GONE))
-    assert [str(each) for each in tally.ranked()] == [
+    assert [str(each) for each in tally.rank_failed()] == [
         "2 of 4 calls of `guess` failed: ValueError: boom (app.py:48)",
         "1 of 2 calls of `look` failed: no route",
     ]
@@ -68,7 +68,7 @@ def test_a_tally_of_shards_is_that_of_the_whole() -> None:
     whole, merged = tally_of(*rows), tally_of(*rows[:2])
     merged.merge(tally_of(*rows[2:]))
     assert merged.metrics() == whole.metrics()
-    assert merged.ranked() == whole.ranked()
+    assert merged.rank_failed() == whole.rank_failed()
 
 
 def test_failed_calls_without_an_output_item_are_calls_too() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from nemo_gym.mock_engine.conversation import (
-    called_tools,
+    drop_until_last_user,
     last_tool_output,
     last_user_text,
-    parameters_of,
-    reasoning_of,
-    since_last_user,
-    text_of,
+    list_called_tools,
+    read_parameters,
+    read_reasoning,
+    read_text,
     turns_taken,
 )
 
@@ -31,15 +31,15 @@ TALK: list[dict[str, Any]] = [
 
 def test_a_conversation_is_read_from_its_last_user_message() -> None:
     assert last_user_text(TALK) == "Second [image_url]end"
-    assert since_last_user(TALK) == TALK[4:]
-    assert called_tools(since_last_user(TALK)) == ["add", "add"]
+    assert drop_until_last_user(TALK) == TALK[4:]
+    assert list_called_tools(drop_until_last_user(TALK)) == ["add", "add"]
     assert last_tool_output(TALK) == "4"
     assert turns_taken(TALK) == 2
 
 
 def test_a_conversation_without_a_user_has_no_question() -> None:
     assert last_user_text(TALK[:1]) == ""
-    assert since_last_user(TALK[:1]) == TALK[:1]
+    assert drop_until_last_user(TALK[:1]) == TALK[:1]
     assert last_tool_output(TALK[:4]) is None
 
 
@@ -47,11 +47,11 @@ def test_a_conversation_without_a_user_has_no_question() -> None:
     ("content", "text"), [(None, ""), ("x", "x"), ([], ""), ([3, {"text": 5}], "[part]")]
 )
 def test_the_text_of_content_in_any_form(content: Any, text: str) -> None:
-    assert text_of(content) == text
+    assert read_text(content) == text
 
 
 def test_reasoning_has_two_names_and_a_tool_may_have_no_parameters() -> None:
-    assert reasoning_of({"reasoning": "a", "reasoning_content": "b"}) == "a"
-    assert reasoning_of(TALK[4]) == "Add."
-    assert reasoning_of({}) == ""
-    assert parameters_of({"function": {"name": "f", "parameters": None}}) == {}
+    assert read_reasoning({"reasoning": "a", "reasoning_content": "b"}) == "a"
+    assert read_reasoning(TALK[4]) == "Add."
+    assert read_reasoning({}) == ""
+    assert read_parameters({"function": {"name": "f", "parameters": None}}) == {}

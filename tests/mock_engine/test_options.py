@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from nemo_gym.mock_engine.options import EngineOptions, policy_of
+from nemo_gym.mock_engine.options import EngineOptions, build_policy
 from nemo_gym.mock_engine.policies import EchoPolicy, ThinkingPolicy, ToolsPolicy
 from tests.mock_engine.wire import running
 
@@ -35,7 +35,7 @@ async def test_answers_and_scripts_are_read_from_their_files(tmp_path: Path) -> 
     ],
 )
 def test_the_policy_is_the_one_of_the_options(fields: dict[str, Any], kind: type) -> None:
-    assert type(policy_of(EngineOptions(**fields))) is kind
+    assert type(build_policy(EngineOptions(**fields))) is kind
 
 
 @pytest.mark.parametrize(

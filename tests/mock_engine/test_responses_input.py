@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.mock_engine._responses_input import messages_of, parse_responses
+from nemo_gym.mock_engine._responses_input import convert_input, parse_responses
 from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import ToolChoice
 from tests.mock_engine.wire import USER
@@ -26,7 +26,7 @@ def test_items_of_one_turn_become_one_message_again() -> None:
         {"role": "assistant", "content": "3"},
         {"role": "assistant", "content": "Sure."},
     ]
-    messages = messages_of({"instructions": "Be brief.", "input": items})
+    messages = convert_input({"instructions": "Be brief.", "input": items})
     assert [message["role"] for message in messages] == [
         "system",
         "user",

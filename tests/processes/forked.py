@@ -8,4 +8,4 @@ from nemo_gym.processes.fork_server import ForkedProcess
 
 
 def code_of(child: ForkedProcess) -> int:
-    return asyncio.run(child.ended())
+    return asyncio.run(child.wait_for_end())

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from nemo_gym.processes.author_code import location_of, place_of, place_of_function
+from nemo_gym.processes.author_code import find_error_place, find_function_place, locate_function
 
 APP = """\
 import json
@@ -34,15 +34,15 @@ def test_the_innermost_line_in_a_servers_folder_is_named(tmp_path: Path) -> None
     app = loaded(tmp_path / "resources_servers" / "shop" / "app.py")
     with pytest.raises(ValueError) as raised:
         app.verify("{nope")
-    assert place_of(raised.value) == "resources_servers/shop/app.py:4"
+    assert find_error_place(raised.value) == "resources_servers/shop/app.py:4"
 
 
 def test_other_code_is_no_place(tmp_path: Path) -> None:
     app = loaded(tmp_path / "elsewhere" / "app.py")
     with pytest.raises(ValueError) as raised:
         app.verify("{nope")
-    assert place_of(raised.value) is None
-    assert place_of(ValueError("never raised")) is None
+    assert find_error_place(raised.value) is None
+    assert find_error_place(ValueError("never raised")) is None
 
 
 class Called:
@@ -63,14 +63,14 @@ def test_a_function_has_a_place_whatever_wraps_it(tmp_path: Path) -> None:
         functools.partial(wrapper, "{}"),
         functools.partial(functools.partial(verify)),
     ):
-        assert place_of_function(function) == "resources_servers/shop/app.py:3"
-        assert location_of(function) == ("resources_servers/shop/app.py", 3)
+        assert find_function_place(function) == "resources_servers/shop/app.py:3"
+        assert locate_function(function) == ("resources_servers/shop/app.py", 3)
 
 
 def test_functions_elsewhere_have_a_location_and_no_place() -> None:
-    assert place_of_function(Called()) is None
-    file, line = location_of(Called())
+    assert find_function_place(Called()) is None
+    file, line = locate_function(Called())
     assert file.endswith("test_author_code.py")
     assert line is not None
-    assert place_of_function(len) is None
-    assert location_of(len)[1] is None
+    assert find_function_place(len) is None
+    assert locate_function(len)[1] is None

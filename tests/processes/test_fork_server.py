@@ -21,11 +21,11 @@ async def test_children_die_with_a_killed_server_and_the_next_request_starts_ano
     server: ForkServer,
 ) -> None:
     child = server.fork("child", "time:sleep", (300,), descriptors={})
-    pid = await child.started()
+    pid = await child.wait_for_start()
     os.kill(server.start(), signal.SIGKILL)
-    assert await child.ended() == -signal.SIGKILL
+    assert await child.wait_for_end() == -signal.SIGKILL
     await until_gone(pid)
-    assert await server.fork("child", "sys:exit", (3,), descriptors={}).ended() == 3
+    assert await server.fork("child", "sys:exit", (3,), descriptors={}).wait_for_end() == 3
 
 
 def test_a_server_of_a_process_with_many_connections_works(server: ForkServer) -> None:

@@ -23,7 +23,7 @@ if sys.argv[1] == "fork" and os.fork() == 0:
     os.close(1)
     time.sleep(20)
 import asyncio
-print(server.start(), asyncio.run(child.started()), flush=True)
+print(server.start(), asyncio.run(child.wait_for_start()), flush=True)
 time.sleep(300)
 """
 
@@ -71,7 +71,7 @@ async def test_a_signal_reaches_a_child_and_a_kill_its_whole_group(
     child = server.fork("child", "os:execv", ("/bin/sh", ["sh", "-c", script]), descriptors={})
     await until(pid_file.exists)
     child.signal(signal.SIGKILL)
-    assert await child.ended() == -signal.SIGKILL
+    assert await child.wait_for_end() == -signal.SIGKILL
     await until_gone(int(pid_file.read_text()))
     child.signal(signal.SIGTERM)
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from nemo_gym.processes import messages
-from nemo_gym.processes.program import Program, until_parent_ends
+from nemo_gym.processes.program import Program, wait_until_parent_ends
 from tests.waiting import is_running, wait_until_gone
 
 PARENT = """
@@ -45,7 +45,7 @@ def echo(channel: socket.socket, *arguments: str) -> None:
 
 def wait_for_the_end(channel: socket.socket) -> None:
     async def wait() -> None:
-        await until_parent_ends(channel)
+        await wait_until_parent_ends(channel)
 
     messages.send(channel, "ready")
     asyncio.run(wait())

@@ -241,7 +241,7 @@ class Unverified(Lockbox):
 
 
 def test_methods_without_a_route_are_listed_with_their_places() -> None:
-    listed = TestClient(Lockbox.standalone().finished_app()).get("/_ng/posted").json()
+    listed = TestClient(Lockbox.standalone().finish_app()).get("/_ng/posted").json()
     assert list(listed["methods"]) == ["guess"]
     assert listed["methods"]["guess"].partition("test_handler_check.py:")[2].isdecimal()
     assert "/peek" in listed["paths"]
@@ -251,10 +251,10 @@ def test_an_app_that_is_not_returned_is_refused_with_its_place() -> None:
     with pytest.raises(
         ConfigError, match=r"test_handler_check.py:\d+: `setup_webserver` of Mute returned None"
     ):
-        Mute.standalone().finished_app()
+        Mute.standalone().finish_app()
 
 
 def test_an_untyped_verify_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    Unverified.standalone().finished_app()
+    Unverified.standalone().finish_app()
     assert "`verify` cannot be called by POST /verify" in caplog.text
     assert "Write `body: VerifyRequest`" in caplog.text

@@ -70,7 +70,7 @@ class Doubling(Notebook):
 
 def client_of(**options: Any) -> TestClient:
     notebook = Notebook.standalone(name="notebook", expose_tools_over_mcp=True, **options)
-    return TestClient(notebook.finished_app(), base_url="http://127.0.0.1")
+    return TestClient(notebook.finish_app(), base_url="http://127.0.0.1")
 
 
 def token_of(client: TestClient, row: dict[str, Any] | None = None) -> str:
@@ -135,7 +135,7 @@ def test_a_session_may_be_limited_to_some_tools() -> None:
 
 
 def test_long_integers_in_arguments_and_rows_are_kept() -> None:
-    client = TestClient(Doubling.standalone(name="notebook", expose_tools_over_mcp=True).finished_app())
+    client = TestClient(Doubling.standalone(name="notebook", expose_tools_over_mcp=True).finish_app())
     token = token_of(client, {"n": 1 << 70})
     result = rpc(client, "tools/call", token, name="double", arguments={"n": 1 << 70})
     assert result["structuredContent"] == {"n": 1 << 71}
@@ -195,7 +195,7 @@ def test_a_server_that_other_machines_reach_needs_the_session_for_every_method()
 
 
 def test_the_endpoint_is_there_only_if_it_is_asked_for() -> None:
-    app = Notebook.standalone(name="notebook").finished_app()
+    app = Notebook.standalone(name="notebook").finish_app()
     assert TestClient(app).post("/mcp", json={}).status_code == 404
 
 
@@ -204,7 +204,7 @@ def test_an_app_that_cannot_have_it_is_refused(app: FastAPI | None) -> None:
     notebook = Notebook.standalone(name="notebook", expose_tools_over_mcp=True)
     assert isinstance(notebook, Notebook)
     with pytest.raises(ConfigError, match="over MCP"):
-        maybe_auto_expose(notebook, app or notebook.finished_app())
+        maybe_auto_expose(notebook, app or notebook.finish_app())
 
 
 def test_a_failed_call_has_the_status_of_its_route() -> None:

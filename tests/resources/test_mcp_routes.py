@@ -100,4 +100,4 @@ async def test_a_client_at_mcp_has_the_tools_of_the_row(tmp_path: Path) -> None:
 
 def test_a_route_for_every_tool_excludes_mcp_servers() -> None:
     with pytest.raises(ConfigError, match="has a route for every tool"):
-        WithRouteForAll.standalone(name="notes", mcp_servers=SERVERS).finished_app()
+        WithRouteForAll.standalone(name="notes", mcp_servers=SERVERS).finish_app()

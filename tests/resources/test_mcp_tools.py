@@ -5,7 +5,7 @@ from fastapi import APIRouter, FastAPI
 from pydantic import BaseModel
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.resources.mcp_tools import MCPTool, bare_tool_name, checked_tools, harvest_tools
+from nemo_gym.resources.mcp_tools import MCPTool, bare_tool_name, check_tools, harvest_tools
 
 
 class Order(BaseModel):
@@ -43,10 +43,10 @@ def test_prefixes_of_clients_are_removed() -> None:
 @pytest.mark.parametrize("name", ["a b", "", "verify", "tools/buy"])
 def test_a_name_that_is_reserved_or_illegal_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="no names of tools"):
-        checked_tools("shop", [MCPTool(name, "/x")])
+        check_tools("shop", [MCPTool(name, "/x")])
 
 
 def test_a_name_given_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="twice"):
-        checked_tools("shop", [MCPTool("buy", "/buy"), MCPTool("buy", "/buy2")])
-    assert checked_tools("shop", None) == {}
+        check_tools("shop", [MCPTool("buy", "/buy"), MCPTool("buy", "/buy2")])
+    assert check_tools("shop", None) == {}

@@ -34,7 +34,7 @@ def counter(server: type[CounterEnvironment] = CounterEnvironment) -> CounterEnv
 
 
 def test_the_paths_of_tools_are_listed_as_the_schema_has_them() -> None:
-    client = TestClient(counter().finished_app())
+    client = TestClient(counter().finish_app())
     described = client.get("/openapi.json").json()["paths"]
     posted = sorted(path for path, methods in described.items() if "post" in methods)
     assert client.get("/_ng/posted").json() == {"paths": posted, "methods": {}}

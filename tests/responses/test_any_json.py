@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.responses import (
-    chat_of_response,
-    chat_request_of,
+    build_chat_request,
+    convert_chat_request,
+    convert_chat_to_response,
+    convert_response_to_chat,
     engine_failure,
-    response_of_chat,
-    responses_params_of_chat,
     tidy_chat_request,
 )
 from nemo_gym.responses._chat_stream import chat_chunks
@@ -52,7 +52,7 @@ conversations = st.builds(
 
 
 @given(bodies | conversations)
-@pytest.mark.parametrize("convert", [chat_request_of, responses_params_of_chat, tidy_chat_request])
+@pytest.mark.parametrize("convert", [build_chat_request, convert_chat_request, tidy_chat_request])
 def test_a_request_is_converted_or_refused(
     convert: Callable[[dict[str, Any]], Any], body: dict[str, Any]
 ) -> None:
@@ -77,9 +77,11 @@ answers = st.fixed_dictionaries(
 @given(answers)
 def test_an_answer_is_converted_and_streamed_or_the_engines_error(answer: dict[str, Any]) -> None:
     with suppress(EngineError):
-        response = response_of_chat(answer, {"logprobs": True}, ids=lambda prefix: prefix, now=0).response
+        response = convert_chat_to_response(
+            answer, {"logprobs": True}, ids=lambda prefix: prefix, now=0
+        ).response
         assert orjson.dumps(list(response_events(response)))
-        assert orjson.dumps(list(chat_chunks(chat_of_response(response))))
+        assert orjson.dumps(list(chat_chunks(convert_response_to_chat(response))))
 
 
 responses = st.fixed_dictionaries(
@@ -91,7 +93,7 @@ responses = st.fixed_dictionaries(
 @given(responses)
 def test_a_response_is_converted_or_the_engines_error(response: dict[str, Any]) -> None:
     with suppress(EngineError):
-        assert orjson.dumps(chat_of_response(response))
+        assert orjson.dumps(convert_response_to_chat(response))
 
 
 @given(st.integers(200, 599), st.binary(max_size=40) | values.map(orjson.dumps))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses.arguments import canonical_arguments, checked_arguments, is_json_object
+from nemo_gym.responses.arguments import canonical_arguments, check_arguments, is_json_object
 from nemo_gym.responses.dialects import BadArguments
 from nemo_gym.responses.problems import ConversionProblems
 
@@ -38,14 +38,14 @@ def test_the_policy_decides_and_a_replacement_is_noted(
     policy: BadArguments, arguments: str, sent: str
 ) -> None:
     problems = ConversionProblems()
-    assert checked_arguments(arguments, policy, FIELD, problems) == sent
+    assert check_arguments(arguments, policy, FIELD, problems) == sent
     assert [note.field for note in problems.notes] == ([FIELD] if sent != arguments else [])
     assert not problems
 
 
 def test_the_policy_can_refuse_the_request() -> None:
     problems = ConversionProblems()
-    checked_arguments("[]", BadArguments.REFUSE, FIELD, problems)
+    check_arguments("[]", BadArguments.REFUSE, FIELD, problems)
     with pytest.raises(InputError, match="not the JSON text of an object") as caught:
         problems.raise_if_any("chat")
     assert caught.value.failure.param == FIELD

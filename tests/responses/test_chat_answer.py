@@ -5,7 +5,7 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from nemo_gym.failures import EngineError
-from nemo_gym.responses import chat_of_response, response_of_chat
+from nemo_gym.responses import convert_chat_to_response, convert_response_to_chat
 
 Ids = Callable[[str], str]
 
@@ -48,7 +48,7 @@ CITATION = {"url": "https://x", "title": "x", "start_index": 0, "end_index": 3}
 )
 def test_an_answer_survives_there_and_back(ids: Ids, reason: str, message: dict[str, Any]) -> None:
     given = chat(reason, **message)
-    back = chat_of_response(response_of_chat(given, {}, ids=ids, now=5).response)
+    back = convert_response_to_chat(convert_chat_to_response(given, {}, ids=ids, now=5).response)
     ChatCompletion.model_validate(back)
     choice = back["choices"][0]
     assert choice["message"] == {"role": "assistant", "content": None, "refusal": None, **message}
@@ -61,7 +61,9 @@ def test_logprobs_survive_there_and_back(ids: Ids) -> None:
     entries = [{"token": "yes", "logprob": -0.5, "bytes": [121, 101, 115], "top_logprobs": []}]
     given = chat(content="yes")
     given["choices"][0]["logprobs"] = {"content": entries}
-    back = chat_of_response(response_of_chat(given, {"logprobs": True}, ids=ids, now=5).response)
+    back = convert_response_to_chat(
+        convert_chat_to_response(given, {"logprobs": True}, ids=ids, now=5).response
+    )
     assert back["choices"][0]["logprobs"] == {"content": entries}
 
 
@@ -72,14 +74,14 @@ def test_texts_and_reasoning_are_joined() -> None:
         {"type": "message", "role": "assistant", "content": parts},
         {"type": "message", "role": "assistant", "content": parts},
     ]
-    message = chat_of_response({"output": output, "status": "completed"})["choices"][0]["message"]
+    message = convert_response_to_chat({"output": output, "status": "completed"})["choices"][0]["message"]
     assert (message["content"], message["reasoning"]) == ("abab", "x\n\ny")
 
 
 def test_token_fields_are_on_the_message() -> None:
     tokens = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
-    message = chat_of_response({"output": [{**call, **tokens}]})["choices"][0]["message"]
+    message = convert_response_to_chat({"output": [{**call, **tokens}]})["choices"][0]["message"]
     assert {key: message[key] for key in tokens} == tokens
 
 
@@ -94,5 +96,5 @@ def test_token_fields_are_on_the_message() -> None:
 )
 def test_what_chat_cannot_say_is_an_error(response: dict[str, Any], code: str) -> None:
     with pytest.raises(EngineError) as caught:
-        chat_of_response(response)
+        convert_response_to_chat(response)
     assert caught.value.failure.code == code

@@ -4,11 +4,11 @@ import orjson
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses import OPENAI, BadArguments, Converted, Dialect, ReasoningHistory, chat_request_of
+from nemo_gym.responses import OPENAI, BadArguments, Converted, Dialect, ReasoningHistory, build_chat_request
 
 
 def convert(*items: Any, **dialect: Any) -> Converted:
-    return chat_request_of({"input": list(items)}, Dialect(**dialect))
+    return build_chat_request({"input": list(items)}, Dialect(**dialect))
 
 
 def messages_of(*items: Any, **dialect: Any) -> list[dict[str, Any]]:
@@ -177,7 +177,7 @@ def test_reasoning_can_be_left_out_and_that_is_noted() -> None:
 
 
 def test_openai_gets_no_reasoning_and_its_own_arguments() -> None:
-    converted = chat_request_of({"input": [thought("hm"), called("c1", arguments="{oops")]}, OPENAI)
+    converted = build_chat_request({"input": [thought("hm"), called("c1", arguments="{oops")]}, OPENAI)
     assert converted.body["messages"] == [
         {"role": "assistant", "content": None, "tool_calls": [chat_call("c1", arguments="{oops")]}
     ]

@@ -3,13 +3,13 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses import OPENAI, Dialect, chat_request_of
+from nemo_gym.responses import OPENAI, Dialect, build_chat_request
 
 WEATHER = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}, "strict": True}
 
 
 def body_of(dialect: Dialect | None = None, **params: Any) -> dict[str, Any]:
-    return chat_request_of({"input": "hi", **params}, dialect or Dialect()).body
+    return build_chat_request({"input": "hi", **params}, dialect or Dialect()).body
 
 
 def refused_fields(**params: Any) -> list[str]:
@@ -40,7 +40,7 @@ def test_the_request_is_not_changed() -> None:
         "tools": [WEATHER],
     }
     before = repr(params)
-    chat_request_of(params)
+    build_chat_request(params)
     assert repr(params) == before
 
 

@@ -6,7 +6,7 @@ import pytest
 from openai import OpenAI
 from openai.types.chat import ChatCompletionChunk
 
-from nemo_gym.responses import sse_of_chat
+from nemo_gym.responses import encode_chat_events
 from nemo_gym.responses._chat_stream import chat_chunks
 
 CALLS = [
@@ -74,7 +74,7 @@ def test_usage_comes_last_where_it_is_asked_for() -> None:
 
 
 def test_the_stream_ends_with_done() -> None:
-    *chunks, done = sse_of_chat(chat(content="yes"))
+    *chunks, done = encode_chat_events(chat(content="yes"))
     assert done == b"data: [DONE]\n\n"
     assert [orjson.loads(chunk.removeprefix(b"data: ")) for chunk in chunks] == list(
         chat_chunks(chat(content="yes"))
@@ -95,7 +95,7 @@ def test_the_stream_ends_with_done() -> None:
 def test_the_clients_accumulator_rebuilds_the_same_answer(
     client_of: Callable[[bytes], OpenAI], reason: str, message: dict[str, Any]
 ) -> None:
-    client = client_of(b"".join(sse_of_chat(chat(reason, **message), include_usage=True)))
+    client = client_of(b"".join(encode_chat_events(chat(reason, **message), include_usage=True)))
     with client.chat.completions.stream(
         model="policy",
         messages=[{"role": "user", "content": "hi"}],

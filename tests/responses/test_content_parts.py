@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from nemo_gym.failures import InputError
 from nemo_gym.responses._content_parts import (
-    chat_content_of,
-    chat_parts_of,
+    convert_content_to_chat,
+    convert_content_to_responses,
+    convert_parts_to_chat,
+    convert_parts_to_responses,
     present,
-    responses_content_of,
-    responses_parts_of,
 )
 from nemo_gym.responses.problems import ConversionProblems
 
@@ -41,17 +41,21 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("responses_part", "chat_part"), PAIRS)
 def test_each_part_has_its_counterpart(responses_part: dict[str, Any], chat_part: dict[str, Any]) -> None:
     problems = ConversionProblems()
-    assert chat_parts_of([responses_part], "content", problems) == [chat_part]
-    assert responses_parts_of([chat_part], "content", problems) == [responses_part]
+    assert convert_parts_to_chat([responses_part], "content", problems) == [chat_part]
+    assert convert_parts_to_responses([chat_part], "content", problems) == [responses_part]
     assert not problems
 
 
 @pytest.mark.parametrize(("responses_part", "chat_part"), PAIRS)
 def test_content_is_a_string_or_parts(responses_part: dict[str, Any], chat_part: dict[str, Any]) -> None:
     problems = ConversionProblems()
-    assert chat_content_of("x", "content", problems) == responses_content_of("x", "content", problems) == "x"
-    assert chat_content_of([responses_part], "content", problems) == [chat_part]
-    assert responses_content_of([chat_part], "content", problems) == [responses_part]
+    assert (
+        convert_content_to_chat("x", "content", problems)
+        == convert_content_to_responses("x", "content", problems)
+        == "x"
+    )
+    assert convert_content_to_chat([responses_part], "content", problems) == [chat_part]
+    assert convert_content_to_responses([chat_part], "content", problems) == [responses_part]
 
 
 def test_a_field_is_present_if_it_has_a_value() -> None:
@@ -61,7 +65,10 @@ def test_a_field_is_present_if_it_has_a_value() -> None:
 @given(st.lists(st.sampled_from([pair[0] for pair in PAIRS])))
 def test_parts_keep_their_order_there_and_back(parts: list[dict[str, Any]]) -> None:
     problems = ConversionProblems()
-    assert responses_parts_of(chat_parts_of(parts, "content", problems), "content", problems) == parts
+    assert (
+        convert_parts_to_responses(convert_parts_to_chat(parts, "content", problems), "content", problems)
+        == parts
+    )
     assert not problems
 
 
@@ -81,7 +88,7 @@ def test_parts_keep_their_order_there_and_back(parts: list[dict[str, Any]]) -> N
 )
 def test_a_part_that_chat_lacks_is_named(part: Any, field: str) -> None:
     problems = ConversionProblems()
-    chat_parts_of([part], "at", problems)
+    convert_parts_to_chat([part], "at", problems)
     with pytest.raises(InputError) as caught:
         problems.raise_if_any("chat")
     assert caught.value.failure.param == field
@@ -99,7 +106,7 @@ def test_a_part_that_chat_lacks_is_named(part: Any, field: str) -> None:
 )
 def test_a_part_that_the_responses_api_lacks_is_named(part: Any, field: str) -> None:
     problems = ConversionProblems()
-    responses_parts_of([part], "at", problems)
+    convert_parts_to_responses([part], "at", problems)
     with pytest.raises(InputError) as caught:
         problems.raise_if_any("responses")
     assert caught.value.failure.param == field

@@ -3,9 +3,9 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.failures import Boundary, EngineError, error_of
+from nemo_gym.failures import Boundary, EngineError, build_error
 from nemo_gym.responses import engine_failure, parse_answer
-from nemo_gym.responses.engine_errors import failure_of_body, is_error_body, retry_after_of
+from nemo_gym.responses.engine_errors import is_error_body, read_body_failure, read_retry_after
 
 OVERFLOW = (
     "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. "
@@ -109,13 +109,13 @@ def test_an_overflow_comes_with_its_numbers_and_the_field_at_fault() -> None:
     ],
 )
 def test_the_time_to_wait_is_what_the_engine_says(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after_of(headers) == seconds
+    assert read_retry_after(headers) == seconds
     assert engine_failure(429, headers, b"").failure.retry_after_s == seconds
 
 
 def test_a_failure_can_be_raised() -> None:
     with pytest.raises(EngineError, match="Bad thing"):
-        raise error_of(engine_failure(400, {}, nested("Bad thing.")).failure)
+        raise build_error(engine_failure(400, {}, nested("Bad thing.")).failure)
 
 
 def test_a_whole_answer_is_parsed() -> None:
@@ -132,6 +132,6 @@ def test_a_torn_answer_is_malformed(body: bytes) -> None:
 def test_an_error_behind_a_good_status_is_still_an_error() -> None:
     body = orjson.loads(flat(OVERFLOW))
     assert is_error_body(body)
-    assert failure_of_body(body).code == "context_overflow"
-    assert failure_of_body({"error": "out of memory"}).code == "engine_error"
+    assert read_body_failure(body).code == "context_overflow"
+    assert read_body_failure({"error": "out of memory"}).code == "engine_error"
     assert not is_error_body({"choices": [], "error": None, "object": "chat.completion"})

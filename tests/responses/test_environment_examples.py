@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses import chat_request_of, responses_params_of_chat
+from nemo_gym.responses import build_chat_request, convert_chat_request
 from tests.responses.canonical import canonical_params
 
 EXAMPLES = Path(__file__).parents[3] / "shared" / "data" / "environment_examples"
@@ -31,11 +31,11 @@ def rows() -> list[dict[str, Any]]:
 
 def outcome_of(params: dict[str, Any]) -> str:
     try:
-        chat = chat_request_of(params)
+        chat = build_chat_request(params)
     except InputError as error:
         return f"refused: {error.failure.param}"
     assert chat.notes == ()
-    back = responses_params_of_chat(orjson.loads(orjson.dumps(chat.body)))
+    back = convert_chat_request(orjson.loads(orjson.dumps(chat.body)))
     assert back.body == canonical_params(params)
     return "converted"
 

@@ -4,7 +4,7 @@ import pytest
 
 from nemo_gym.failures import EngineError
 from nemo_gym.responses import FinishKind
-from nemo_gym.responses.finish import finish_of, looks_like_tool_call
+from nemo_gym.responses.finish import looks_like_tool_call, read_finish
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
@@ -36,7 +36,7 @@ def choice(
 def test_the_decision_table(
     reason: str, calls: Any, tokens: int | None, kind: FinishKind, warnings: tuple[str, ...]
 ) -> None:
-    finish = finish_of(choice(reason, calls=calls), completion_tokens=tokens, max_tokens=10)
+    finish = read_finish(choice(reason, calls=calls), completion_tokens=tokens, max_tokens=10)
     assert (finish.kind, finish.warnings, finish.finish_reason) == (kind, warnings, reason)
 
 
@@ -50,13 +50,13 @@ def test_the_decision_table(
     ],
 )
 def test_the_status_of_the_response(reason: str, status: str, details: Any) -> None:
-    finish = finish_of(choice(reason))
+    finish = read_finish(choice(reason))
     assert (finish.status, finish.incomplete_details) == (status, details)
 
 
 @pytest.mark.parametrize("stop_reason", [None, 151645, "\n\n"])
 def test_what_stopped_it_is_recorded(stop_reason: Any) -> None:
-    assert finish_of(choice("stop", stop_reason=stop_reason)).stop_reason == stop_reason
+    assert read_finish(choice("stop", stop_reason=stop_reason)).stop_reason == stop_reason
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_stopped_it_is_recorded(stop_reason: Any) -> None:
 )
 def test_what_is_no_end_is_an_error(reason: Any, code: str, retryable: bool) -> None:
     with pytest.raises(EngineError) as caught:
-        finish_of(choice(reason))
+        read_finish(choice(reason))
     assert (caught.value.failure.code, caught.value.failure.retryable) == (code, retryable)
 
 
@@ -98,8 +98,8 @@ NO_CALLS_IN_TEXT = [
 
 @pytest.mark.parametrize("content", CALLS_IN_TEXT)
 def test_a_call_that_the_parser_left_in_the_text_is_counted(content: str) -> None:
-    assert finish_of(choice("stop", content=content), offers_tools=True).warnings == ("unparsed_tool_call",)
-    assert finish_of(choice("stop", content=content), offers_tools=False).warnings == ()
+    assert read_finish(choice("stop", content=content), offers_tools=True).warnings == ("unparsed_tool_call",)
+    assert read_finish(choice("stop", content=content), offers_tools=False).warnings == ()
 
 
 @pytest.mark.parametrize("content", NO_CALLS_IN_TEXT)

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses import chat_request_of
+from nemo_gym.responses import build_chat_request
 from nemo_gym.responses.harness_requests import (
     DROPPED_FROM_MESSAGES,
     DROPPED_FROM_RESPONSES,
+    reduce_message_request,
+    reduce_response_request,
     sanitize_streaming_responses_body,
-    tolerated_message_request,
-    tolerated_response_request,
 )
-from nemo_gym.responses.messages_request import responses_params_of_message
+from nemo_gym.responses.messages_request import convert_message_request
 
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}
 CODEX = {
@@ -56,9 +56,9 @@ def codes(notes: Any) -> list[tuple[str, str]]:
 
 def test_a_request_of_a_coding_agent_becomes_a_chat_request() -> None:
     with pytest.raises(InputError):
-        chat_request_of(CODEX)
-    tolerated = tolerated_response_request(CODEX)
-    chat = chat_request_of(tolerated.body).body
+        build_chat_request(CODEX)
+    tolerated = reduce_response_request(CODEX)
+    chat = build_chat_request(tolerated.body).body
     assert [tool["function"]["name"] for tool in chat["tools"]] == ["f", "apply_patch"]
     assert [message["role"] for message in chat["messages"]] == ["developer", "user", "assistant", "tool"]
     assert chat["messages"][2]["tool_calls"][0]["function"] == {
@@ -76,10 +76,10 @@ def test_a_request_of_a_coding_agent_becomes_a_chat_request() -> None:
 
 
 def test_a_choice_among_no_tools_is_no_choice() -> None:
-    body = tolerated_response_request(
+    body = reduce_response_request(
         {"input": "Go.", "tools": [{"type": "web_search"}], "tool_choice": "required"}
     ).body
-    assert "tools" not in chat_request_of(body).body
+    assert "tools" not in build_chat_request(body).body
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_a_choice_among_no_tools_is_no_choice() -> None:
 )
 def test_a_field_that_changes_the_meaning_stays_refused(field: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(field))):
-        chat_request_of(tolerated_response_request({"input": "Go.", **field}).body)
+        build_chat_request(reduce_response_request({"input": "Go.", **field}).body)
 
 
 def test_a_message_request_of_a_coding_agent_is_read() -> None:
     with pytest.raises(InputError):
-        responses_params_of_message(CLAUDE)
-    tolerated = tolerated_message_request(CLAUDE)
-    params = responses_params_of_message(tolerated.body)
+        convert_message_request(CLAUDE)
+    tolerated = reduce_message_request(CLAUDE)
+    params = convert_message_request(tolerated.body)
     assert params["instructions"] == "Work."
     assert [tool["name"] for tool in params["tools"]] == ["Bash"]
     assert codes(tolerated.notes) == [
@@ -111,19 +111,19 @@ def test_an_answer_that_the_caller_has_begun_stays_refused() -> None:
         "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
     }
     with pytest.raises(InputError, match="begun"):
-        responses_params_of_message(tolerated_message_request(begun).body)
+        convert_message_request(reduce_message_request(begun).body)
 
 
 @pytest.mark.parametrize("name", list(DROPPED_FROM_RESPONSES))
 def test_each_listed_field_of_responses_is_dropped_with_its_reason(name: str) -> None:
-    tolerated = tolerated_response_request({"input": "Go.", name: "x"})
+    tolerated = reduce_response_request({"input": "Go.", name: "x"})
     assert tolerated.body == {"input": "Go."}
     assert [note.message for note in tolerated.notes] == [DROPPED_FROM_RESPONSES[name]]
 
 
 @pytest.mark.parametrize("name", list(DROPPED_FROM_MESSAGES))
 def test_each_listed_field_of_messages_is_dropped_with_its_reason(name: str) -> None:
-    tolerated = tolerated_message_request({"messages": [], name: "x"})
+    tolerated = reduce_message_request({"messages": [], name: "x"})
     assert tolerated.body == {"messages": []}
     assert [note.message for note in tolerated.notes] == [DROPPED_FROM_MESSAGES[name]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.responses.harness_tools import HarnessTools, qualified_name
+from nemo_gym.responses.harness_tools import HarnessTools, qualify_name
 
 SEARCH = {"type": "function", "name": "search", "parameters": {"type": "object"}, "strict": False}
 PATCH = {
@@ -30,13 +30,13 @@ def call(name: str, arguments: str) -> dict[str, Any]:
 @pytest.fixture
 def tools() -> HarnessTools:
     tools = HarnessTools()
-    tools.functions_of([SEARCH, PATCH, DOCS, {"type": "web_search"}])
+    tools.convert_tools([SEARCH, PATCH, DOCS, {"type": "web_search"}])
     return tools
 
 
 def test_each_tool_becomes_a_function_or_is_noted() -> None:
     tools = HarnessTools()
-    functions = tools.functions_of([SEARCH, PATCH, DOCS, {"type": "web_search"}])
+    functions = tools.convert_tools([SEARCH, PATCH, DOCS, {"type": "web_search"}])
     assert [function["name"] for function in functions] == [
         "search", "apply_patch", "mcp__docs__search", "mcp__docs__edit",
     ]  # fmt: skip
@@ -83,32 +83,32 @@ def test_each_tool_becomes_a_function_or_is_noted() -> None:
 def test_a_call_gets_the_form_of_its_tool_and_comes_back_as_it_was_sampled(
     tools: HarnessTools, sampled: dict[str, Any], given: dict[str, Any]
 ) -> None:
-    assert tools.restored([sampled]) == [given]
-    assert tools.items_of([given]) == [sampled]
+    assert tools.restore_items([sampled]) == [given]
+    assert tools.convert_items([given]) == [sampled]
 
 
 @pytest.mark.parametrize(
     "arguments", ["*** Begin", '{"input": 1}', '{"input": "x", "more": 1}', "[" * 99_999]
 )
 def test_arguments_that_are_no_text_reach_the_custom_tool_whole(tools: HarnessTools, arguments: str) -> None:
-    assert tools.restored([call("apply_patch", arguments)])[0]["input"] == arguments
+    assert tools.restore_items([call("apply_patch", arguments)])[0]["input"] == arguments
 
 
 def test_outputs_and_choices_name_functions(tools: HarnessTools) -> None:
     output = {"type": "custom_tool_call_output", "call_id": "call_1", "output": "done"}
-    assert tools.items_of([output]) == [{**output, "type": "function_call_output"}]
-    assert tools.choice_of({"type": "custom", "name": "edit", "namespace": "mcp__docs"}) == {
+    assert tools.convert_items([output]) == [{**output, "type": "function_call_output"}]
+    assert tools.convert_choice({"type": "custom", "name": "edit", "namespace": "mcp__docs"}) == {
         "type": "function",
         "name": "mcp__docs__edit",
     }
-    assert tools.choice_of("auto") == "auto"
+    assert tools.convert_choice("auto") == "auto"
 
 
 def test_a_namespace_with_a_separator_gets_no_second_one() -> None:
-    assert qualified_name("mcp__docs__", "search") == "mcp__docs__search"
-    assert qualified_name(None, "search") == "search"
+    assert qualify_name("mcp__docs__", "search") == "mcp__docs__search"
+    assert qualify_name(None, "search") == "search"
 
 
 @pytest.mark.parametrize("tool", [None, 3, {"type": "namespace", "name": "n"}, {"type": "function"}])
 def test_malformed_tools_raise_nothing(tool: Any) -> None:
-    assert len(HarnessTools().functions_of([tool])) <= 1
+    assert len(HarnessTools().convert_tools([tool])) <= 1

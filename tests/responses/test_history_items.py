@@ -8,7 +8,7 @@ import pytest
 
 from nemo_gym.failures import InputError
 from nemo_gym.responses.dialects import VLLM, Dialect, ReasoningHistory
-from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
+from nemo_gym.responses.history_items import convert_message_to_items, is_chat_shaped
 from nemo_gym.responses.problems import ConversionProblems
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -16,7 +16,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "
 
 def items_of(message: dict[str, Any], dialect: Dialect = VLLM) -> list[dict[str, Any]]:
     problems = ConversionProblems()
-    items = items_of_message(message, "messages[0]", problems, dialect)
+    items = convert_message_to_items(message, "messages[0]", problems, dialect)
     problems.raise_if_any("the Responses API")
     return items
 

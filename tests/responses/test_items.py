@@ -22,7 +22,7 @@ from nemo_gym.responses.items import (
     ReasoningItemForTraining,
     ResponseInputItem,
     TokenIDLogProbMixin,
-    training_variant_of,
+    find_training_variant,
 )
 
 TOKENS = {"prompt_token_ids": [1, 2], "generation_token_ids": [3], "generation_log_probs": [-0.5]}
@@ -168,14 +168,14 @@ def test_routed_experts_are_lists_or_an_opaque_string() -> None:
 
 def test_a_training_variant_is_a_subclass_that_carries_tokens() -> None:
     for plain, twin in RESPONSES_TO_TRAIN.items():
-        assert training_variant_of(plain) is twin
+        assert find_training_variant(plain) is twin
         assert issubclass(twin, plain)
         assert issubclass(twin, TokenIDLogProbMixin)
 
 
 def test_an_item_that_is_never_sampled_has_no_training_variant() -> None:
     with pytest.raises(NotImplementedError, match="WebSearchCall cannot carry token ids"):
-        training_variant_of(hosted.WebSearchCall)
+        find_training_variant(hosted.WebSearchCall)
 
 
 _text = st.text(max_size=8)

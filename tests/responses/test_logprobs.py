@@ -4,9 +4,9 @@ import pytest
 
 from nemo_gym.responses.logprobs import (
     MISSING_LOGPROB,
-    chat_logprobs_of,
+    convert_logprobs_to_chat,
+    convert_logprobs_to_text,
     has_missing_logprobs,
-    text_logprobs_of,
 )
 
 
@@ -15,7 +15,7 @@ def entry(token: str, logprob: float | None = -0.5, **fields: Any) -> dict[str, 
 
 
 def tokens_of(entries: list[dict[str, Any]], text: str) -> list[str] | None:
-    found = text_logprobs_of(entries, text)
+    found = convert_logprobs_to_text(entries, text)
     return None if found is None else [part["token"] for part in found]
 
 
@@ -26,7 +26,7 @@ def test_the_text_gets_its_own_tokens_only() -> None:
 
 def test_the_last_place_where_the_text_stands_is_meant() -> None:
     entries = [entry("yes", -1.0), entry("</think>"), entry("yes", -2.0)]
-    found = text_logprobs_of(entries, "yes")
+    found = convert_logprobs_to_text(entries, "yes")
     assert found is not None
     assert [part["logprob"] for part in found] == [-2.0]
 
@@ -34,23 +34,23 @@ def test_the_last_place_where_the_text_stands_is_meant() -> None:
 def test_tokens_are_matched_by_their_bytes() -> None:
     smile = "🙂".encode()
     entries = [entry("\ufffd", bytes=list(smile[:2])), entry("\ufffd", bytes=list(smile[2:])), entry("!")]
-    found = text_logprobs_of(entries, "🙂!")
+    found = convert_logprobs_to_text(entries, "🙂!")
     assert found is not None
     assert bytes(byte for part in found for byte in part["bytes"]).decode() == "🙂!"
 
 
 @pytest.mark.parametrize("text", ["", "no", "es"])
 def test_text_that_no_whole_tokens_spell_has_none(text: str) -> None:
-    assert text_logprobs_of([entry("y"), entry("e"), entry("s!")], text) is None
+    assert convert_logprobs_to_text([entry("y"), entry("e"), entry("s!")], text) is None
 
 
 def test_token_ids_in_place_of_tokens_spell_nothing() -> None:
-    assert text_logprobs_of([entry("token_id:123", bytes=None)], "yes") is None
+    assert convert_logprobs_to_text([entry("token_id:123", bytes=None)], "yes") is None
 
 
 def test_entries_have_the_form_of_the_responses_api() -> None:
     top = {"token": "no", "logprob": -3.0, "bytes": None}
-    assert text_logprobs_of([entry("yes", None, bytes=None, top_logprobs=[top])], "yes") == [
+    assert convert_logprobs_to_text([entry("yes", None, bytes=None, top_logprobs=[top])], "yes") == [
         {
             "token": "yes",
             "bytes": [121, 101, 115],
@@ -67,6 +67,6 @@ def test_missing_logprobs_are_noticed() -> None:
 
 
 def test_conversion_back_fills_the_required_fields_of_chat() -> None:
-    assert chat_logprobs_of([{"token": "a", "logprob": -0.5}]) == [
+    assert convert_logprobs_to_chat([{"token": "a", "logprob": -0.5}]) == [
         {"token": "a", "logprob": -0.5, "bytes": None, "top_logprobs": []}
     ]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import EngineError
-from nemo_gym.responses.messages_api import message_events, message_of_response, sse_of_message
-from nemo_gym.responses.messages_request import responses_params_of_message
-from nemo_gym.responses.responses_answer import response_of_chat
+from nemo_gym.responses.messages_api import convert_response_to_message, encode_message_events, message_events
+from nemo_gym.responses.messages_request import convert_message_request
+from nemo_gym.responses.responses_answer import convert_chat_to_response
 
 USER = {"role": "user", "content": "hello"}
 
@@ -42,7 +42,7 @@ CALL = {"type": "function_call", "call_id": "call_1", "name": "add", "arguments"
 
 def test_an_answer_with_thinking_text_and_a_call() -> None:
     tokens = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
-    message = message_of_response(response(REASONING, TEXT, {**CALL, **tokens}))
+    message = convert_response_to_message(response(REASONING, TEXT, {**CALL, **tokens}))
     assert message == {
         "id": "msg_1",
         "type": "message",
@@ -79,36 +79,38 @@ def test_an_answer_with_thinking_text_and_a_call() -> None:
     ],
 )
 def test_why_it_stopped(answer: dict[str, Any], stop_reason: str) -> None:
-    assert message_of_response(answer)["stop_reason"] == stop_reason
+    assert convert_response_to_message(answer)["stop_reason"] == stop_reason
 
 
 def test_the_stop_sequence_that_ended_it_is_reported() -> None:
     choice: dict[str, Any] = {"message": {"content": "1, 2"}, "finish_reason": "stop", "stop_reason": "3"}
     chat = {"choices": [choice]}
-    answer = response_of_chat(chat, {"input": "Count."}, ids="{}_1".format, now=0.0).response
-    message = message_of_response(answer)
+    answer = convert_chat_to_response(chat, {"input": "Count."}, ids="{}_1".format, now=0.0).response
+    message = convert_response_to_message(answer)
     assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "3")
     *_, ending, _ = message_events(message)
     assert ending["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "3"}
     choice["stop_reason"] = 151645  # the token that ends every turn
-    message = message_of_response(response_of_chat(chat, {}, ids="{}_1".format, now=0.0).response)
+    message = convert_response_to_message(
+        convert_chat_to_response(chat, {}, ids="{}_1".format, now=0.0).response
+    )
     assert (message["stop_reason"], message["stop_sequence"]) == ("end_turn", None)
 
 
 def test_encrypted_reasoning_comes_back_as_it_went() -> None:
     encrypted = {"type": "reasoning", "summary": [], "encrypted_content": "abc"}
     signed = {**REASONING, "encrypted_content": "abc"}
-    message = message_of_response(response(encrypted, signed, TEXT))
+    message = convert_response_to_message(response(encrypted, signed, TEXT))
     assert message["content"][0] == {"type": "redacted_thinking", "data": "abc"}
     assert message["content"][1] == {"type": "thinking", "thinking": "Add.", "signature": "abc"}
     turn = {"role": "assistant", "content": message["content"]}
     body = {"model": "m", "max_tokens": 100, "messages": [USER, turn, USER]}
-    assert responses_params_of_message(body)["input"][1:3] == [encrypted, signed]
+    assert convert_message_request(body)["input"][1:3] == [encrypted, signed]
 
 
 def test_an_item_that_no_message_can_hold_is_the_engine_s_failure() -> None:
     with pytest.raises(EngineError, match="web_search_call"):
-        message_of_response(response({"type": "web_search_call"}))
+        convert_response_to_message(response({"type": "web_search_call"}))
 
 
 # --- Stream -----------------------------------------------------------------------------------------------------
@@ -149,7 +151,7 @@ def rebuilt(events: list[dict[str, Any]]) -> dict[str, Any]:
     ],
 )
 def test_the_events_make_the_message(answer: dict[str, Any]) -> None:
-    message = message_of_response(answer)
+    message = convert_response_to_message(answer)
     events = list(message_events(message))
     assert rebuilt(events) == message
     assert (events[0]["type"], events[-1]["type"]) == ("message_start", "message_stop")
@@ -158,6 +160,6 @@ def test_the_events_make_the_message(answer: dict[str, Any]) -> None:
 
 
 def test_events_are_named_by_their_type() -> None:
-    for event in sse_of_message(message_of_response(response(TEXT))):
+    for event in encode_message_events(convert_response_to_message(response(TEXT))):
         name, data, *_ = event.decode().split("\n")
         assert name == f"event: {json.loads(data.removeprefix('data: '))['type']}"

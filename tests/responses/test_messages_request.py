@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses.messages_request import arguments_of, input_of, responses_params_of_message
+from nemo_gym.responses.messages_request import convert_message_request, dump_arguments, parse_tool_input
 
 USER = {"role": "user", "content": "hello"}
 
 
 def params_of(**fields: Any) -> dict[str, Any]:
-    return responses_params_of_message({"model": "claude", "max_tokens": 100, "messages": [USER], **fields})
+    return convert_message_request({"model": "claude", "max_tokens": 100, "messages": [USER], **fields})
 
 
 def input_of_messages(*messages: Any) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ def test_what_cannot_be_said_is_named(fields: dict[str, Any], param: str) -> Non
 
 @given(st.text(max_size=30) | st.dictionaries(st.text(max_size=3), st.integers(), max_size=3).map(json.dumps))
 def test_arguments_mean_the_same_after_a_round_trip(arguments: str) -> None:
-    returned = arguments_of(input_of(arguments))
+    returned = dump_arguments(parse_tool_input(arguments))
     try:
         meant = orjson.loads(arguments)
     except orjson.JSONDecodeError:

@@ -4,11 +4,11 @@ import orjson
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses import chat_request_of
+from nemo_gym.responses import build_chat_request
 
 
 def body_of(metadata: Any, **params: Any) -> dict[str, Any]:
-    return chat_request_of({"input": "hi", "metadata": metadata, **params}).body
+    return build_chat_request({"input": "hi", "metadata": metadata, **params}).body
 
 
 def refused_fields(metadata: Any, **params: Any) -> str | None:

@@ -1,7 +1,7 @@
 import pytest
 
 from nemo_gym.responses import Overflow, OverflowKind
-from nemo_gym.responses._overflow import overflow_of
+from nemo_gym.responses._overflow import parse_overflow
 
 BUDGET, PROMPT = OverflowKind.BUDGET, OverflowKind.PROMPT
 
@@ -54,27 +54,27 @@ LOOK_ALIKES = [
 @pytest.mark.parametrize("spelling", [str, str.upper, lambda text: text.replace("'", "’")])
 def test_every_wording_is_understood(status: int, text: str, expected: Overflow, spelling: object) -> None:
     assert callable(spelling)
-    assert overflow_of(status, spelling(text)) == expected
+    assert parse_overflow(status, spelling(text)) == expected
 
 
 @pytest.mark.parametrize("text", LOOK_ALIKES)
 def test_other_errors_are_not_overflows(text: str) -> None:
-    assert overflow_of(400, text) is None
+    assert parse_overflow(400, text) is None
 
 
 @pytest.mark.parametrize("status", [200, 401, 404, 429, 503])
 def test_only_some_statuses_can_mean_it(status: int) -> None:
-    assert overflow_of(status, OVERFLOWS[0][0]) is None
+    assert parse_overflow(status, OVERFLOWS[0][0]) is None
 
 
 def test_openai_says_it_by_its_code() -> None:
-    assert overflow_of(400, "Your input is too long.", "context_length_exceeded") == Overflow(PROMPT)
+    assert parse_overflow(400, "Your input is too long.", "context_length_exceeded") == Overflow(PROMPT)
 
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
 def test_both_names_of_the_bound_are_read(field: str) -> None:
     text = f"{field}=5000cannot be greater than max_model_len=max_total_tokens=4096. Please request fewer."
-    assert overflow_of(400, text) == Overflow(BUDGET, limit=4096, requested=5000)
+    assert parse_overflow(400, text) == Overflow(BUDGET, limit=4096, requested=5000)
 
 
 def test_characters_are_not_counted_as_tokens() -> None:
@@ -82,12 +82,12 @@ def test_characters_are_not_counted_as_tokens() -> None:
         "You passed 90000 input characters and requested 10 output tokens. However, the model's context length is "
         "only 4096 tokens, resulting in a maximum input length of 4086 tokens."
     )
-    assert overflow_of(400, text) == Overflow(PROMPT, limit=4096, requested=10)
+    assert parse_overflow(400, text) == Overflow(PROMPT, limit=4096, requested=10)
 
 
 def test_a_prompt_that_fits_leaves_room() -> None:
     text = "You passed 3000 input tokens and requested 2000 output tokens. However, its context length is only 4096"
-    overflow = overflow_of(400, text)
+    overflow = parse_overflow(400, text)
     assert overflow is not None
     assert (overflow.kind, overflow.room) == (BUDGET, 1096)
     assert Overflow(BUDGET, limit=4096).room is None

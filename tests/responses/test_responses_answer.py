@@ -5,7 +5,7 @@ import pytest
 from openai.types.responses import Response
 
 from nemo_gym.failures import EngineError
-from nemo_gym.responses import Dialect, FinishKind, InlineThinking, response_of_chat
+from nemo_gym.responses import Dialect, FinishKind, InlineThinking, convert_chat_to_response
 from nemo_gym.responses.responses_answer import ConvertedAnswer
 
 Ids = Callable[[str], str]
@@ -39,7 +39,7 @@ def chat(reason: str = "stop", *, usage: Any = USAGE, logprobs: Any = None, **me
 def answer_of(
     body: dict[str, Any], ids: Ids, dialect: Dialect | None = None, **params: Any
 ) -> ConvertedAnswer:
-    answer = response_of_chat(
+    answer = convert_chat_to_response(
         body, {"input": "hi", **params}, ids=ids, now=1760000000.7, dialect=dialect or Dialect()
     )
     Response.model_validate(answer.response)
@@ -278,7 +278,7 @@ def test_a_relabelled_length_is_truncated(ids: Ids, limit: Any) -> None:
 
 def test_the_limit_that_the_engine_got_counts(ids: Ids) -> None:
     body = chat("tool_calls", tool_calls=[call()])
-    answer = response_of_chat(body, {"max_output_tokens": 100}, ids=ids, now=0, max_tokens=3)
+    answer = convert_chat_to_response(body, {"max_output_tokens": 100}, ids=ids, now=0, max_tokens=3)
     assert answer.finish.kind is FinishKind.TRUNCATED
 
 

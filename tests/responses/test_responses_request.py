@@ -3,14 +3,14 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses import responses_params_of_chat
+from nemo_gym.responses import convert_chat_request
 
 USER = {"role": "user", "content": "hi"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
 def params_of(**body: Any) -> dict[str, Any]:
-    return responses_params_of_chat({"messages": [USER], **body}).body
+    return convert_chat_request({"messages": [USER], **body}).body
 
 
 def items_of(*messages: Any) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from openai import OpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from nemo_gym.responses import response_of_chat, sse_of_response
+from nemo_gym.responses import convert_chat_to_response, encode_response_events
 from nemo_gym.responses._responses_stream import response_events
 
 Ids = Callable[[str], str]
@@ -30,7 +30,7 @@ def response_from(ids: Ids, reason: str = "stop", **message: Any) -> dict[str, A
         "tools": [{"type": "function", "name": "add", "parameters": {}, "strict": False}],
         "logprobs": True,
     }
-    return response_of_chat(chat, params, ids=ids, now=5).response
+    return convert_chat_to_response(chat, params, ids=ids, now=5).response
 
 
 MESSAGES: list[tuple[str, dict[str, Any]]] = [
@@ -101,7 +101,7 @@ def test_the_client_rebuilds_the_same_response(
     ids: Ids, client_of: Clients, reason: str, message: dict[str, Any]
 ) -> None:
     response = response_from(ids, reason, **message)
-    client = client_of(b"".join(sse_of_response(response)))
+    client = client_of(b"".join(encode_response_events(response)))
     with client.responses.create(model="policy", input="hi", stream=True) as stream:
         *_, last = stream
     assert last.type in ("response.completed", "response.incomplete")
@@ -113,7 +113,7 @@ def test_the_clients_accumulator_agrees(
     ids: Ids, client_of: Clients, reason: str, message: dict[str, Any]
 ) -> None:
     response = response_from(ids, reason, **message)
-    client = client_of(b"".join(sse_of_response(response)))
+    client = client_of(b"".join(encode_response_events(response)))
     with client.responses.stream(model="policy", input="hi") as stream:
         texts = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
         final = stream.get_final_response()
@@ -128,7 +128,7 @@ def test_items_that_no_model_writes_come_in_one_piece() -> None:
 
 
 def test_an_event_is_framed_by_its_type() -> None:
-    first = next(iter(sse_of_response({"id": "r", "status": "completed", "output": []})))
+    first = next(iter(encode_response_events({"id": "r", "status": "completed", "output": []})))
     name, data, *rest = first.split(b"\n")
     assert name == b"event: response.created"
     assert orjson.loads(data.removeprefix(b"data: "))["sequence_number"] == 0

@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.responses import Dialect, ReasoningHistory, chat_request_of, responses_params_of_chat
+from nemo_gym.responses import Dialect, ReasoningHistory, build_chat_request, convert_chat_request
 from tests.responses.canonical import canonical_params
 
 words = st.text(st.sampled_from('abc 1{}"\n<>é🙂'), min_size=1, max_size=12)
@@ -138,23 +138,23 @@ params = st.fixed_dictionaries(
 
 @given(params)
 def test_a_request_survives_there_and_back(given_params: dict[str, Any]) -> None:
-    chat = chat_request_of(given_params)
+    chat = build_chat_request(given_params)
     assert chat.notes == ()
-    assert responses_params_of_chat(chat.body).body == canonical_params(given_params)
+    assert convert_chat_request(chat.body).body == canonical_params(given_params)
 
 
 @given(params)
 def test_going_to_chat_twice_says_the_same(given_params: dict[str, Any]) -> None:
-    once = chat_request_of(given_params).body
-    back = responses_params_of_chat(once).body
-    again = responses_params_of_chat(chat_request_of(back).body).body
+    once = build_chat_request(given_params).body
+    back = convert_chat_request(once).body
+    again = convert_chat_request(build_chat_request(back).body).body
     assert again == back
     assert orjson.loads(orjson.dumps(once)) == once
 
 
 @given(params)
 def test_every_item_is_sent_once_and_in_order(given_params: dict[str, Any]) -> None:
-    body = chat_request_of({**given_params, "instructions": None}).body
+    body = build_chat_request({**given_params, "instructions": None}).body
     sent = [
         call["function"]["arguments"] if call else message["content"]
         for message in body["messages"]
@@ -180,8 +180,8 @@ def test_inline_reasoning_survives_there_and_back(texts: list[str], answer: str)
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": text} for text in texts]},
         {"type": "message", "role": "assistant", "content": answer},
     ]
-    body = chat_request_of({"input": items}, inline).body
-    assert responses_params_of_chat(body, inline).body["input"][1:] == items[1:]
+    body = build_chat_request({"input": items}, inline).body
+    assert convert_chat_request(body, inline).body["input"][1:] == items[1:]
 
 
 def test_a_chat_request_comes_back_without_additions() -> None:
@@ -196,5 +196,5 @@ def test_a_chat_request_comes_back_without_additions() -> None:
         ],
         "tools": [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}],
     }
-    back = chat_request_of(responses_params_of_chat(chat).body).body
+    back = build_chat_request(convert_chat_request(chat).body).body
     assert (back["messages"], back["tools"]) == (chat["messages"], chat["tools"])

@@ -5,11 +5,11 @@ import pytest
 from nemo_gym.failures import InputError
 from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.tools import (
-    chat_tool_choice_of,
-    chat_tools_of,
     check_choice_without_tools,
-    responses_tool_choice_of,
-    responses_tools_of,
+    convert_tool_choice_to_chat,
+    convert_tool_choice_to_responses,
+    convert_tools_to_chat,
+    convert_tools_to_responses,
 )
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -28,24 +28,26 @@ def refused_field(problems: ConversionProblems) -> str | None:
 
 def test_functions_are_nested_and_flattened() -> None:
     problems = ConversionProblems()
-    assert chat_tools_of([FLAT], problems) == [NESTED]
-    assert responses_tools_of([NESTED], problems) == [FLAT]
+    assert convert_tools_to_chat([FLAT], problems) == [NESTED]
+    assert convert_tools_to_responses([NESTED], problems) == [FLAT]
     assert not problems
 
 
 def test_strict_is_written_out_only_where_its_default_differs() -> None:
     problems = ConversionProblems()
-    assert "strict" not in chat_tools_of([{**FLAT, "strict": False}], problems)[0]["function"]
-    assert "strict" not in chat_tools_of([{**FLAT, "strict": None}], problems)[0]["function"]
+    assert "strict" not in convert_tools_to_chat([{**FLAT, "strict": False}], problems)[0]["function"]
+    assert "strict" not in convert_tools_to_chat([{**FLAT, "strict": None}], problems)[0]["function"]
     bare = {"type": "function", "function": {"name": "f"}}
-    assert responses_tools_of([bare], problems) == [{"type": "function", "name": "f", "strict": False}]
+    assert convert_tools_to_responses([bare], problems) == [
+        {"type": "function", "name": "f", "strict": False}
+    ]
     assert not problems
 
 
 @pytest.mark.parametrize("kind", ["web_search", "code_interpreter", "mcp", "custom", None])
 def test_a_hosted_tool_is_named(kind: str | None) -> None:
     problems = ConversionProblems()
-    chat_tools_of([FLAT, {"type": kind}], problems)
+    convert_tools_to_chat([FLAT, {"type": kind}], problems)
     assert refused_field(problems) == "tools[1].type"
 
 
@@ -55,13 +57,15 @@ def test_a_hosted_tool_is_named(kind: str | None) -> None:
 )
 def test_what_a_chat_function_cannot_say_is_named(extra: Any, field: str) -> None:
     problems = ConversionProblems()
-    chat_tools_of([{**FLAT, **extra}], problems)
+    convert_tools_to_chat([{**FLAT, **extra}], problems)
     assert refused_field(problems) == field
 
 
 def test_options_that_are_off_say_nothing() -> None:
     problems = ConversionProblems()
-    assert chat_tools_of([{**FLAT, "defer_loading": False, "output_schema": None}], problems) == [NESTED]
+    assert convert_tools_to_chat([{**FLAT, "defer_loading": False, "output_schema": None}], problems) == [
+        NESTED
+    ]
     assert not problems
 
 
@@ -86,8 +90,8 @@ def test_options_that_are_off_say_nothing() -> None:
 )
 def test_each_choice_has_its_counterpart(responses_choice: Any, chat_choice: Any) -> None:
     problems = ConversionProblems()
-    assert chat_tool_choice_of(responses_choice, problems) == chat_choice
-    assert responses_tool_choice_of(chat_choice, problems) == responses_choice
+    assert convert_tool_choice_to_chat(responses_choice, problems) == chat_choice
+    assert convert_tool_choice_to_responses(chat_choice, problems) == responses_choice
     assert not problems
 
 
@@ -104,7 +108,7 @@ def test_each_choice_has_its_counterpart(responses_choice: Any, chat_choice: Any
 )
 def test_a_choice_that_chat_lacks_is_named(choice: Any, field: str) -> None:
     problems = ConversionProblems()
-    chat_tool_choice_of(choice, problems)
+    convert_tool_choice_to_chat(choice, problems)
     assert refused_field(problems) == field
 
 

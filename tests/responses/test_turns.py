@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.responses.turns import items_of, text_of_items, turns_of_answer, turns_of_item
+from nemo_gym.responses.turns import join_item_texts, read_answer_turns, read_item_turns, read_request_items
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1,"b":"ü"}'}}
 SPELLED = {**CALL, "function": {"name": "f", "arguments": '{ "b": "\\u00fc", "a": 1.0 }'}}
@@ -57,8 +57,8 @@ ANSWERS: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
 def test_an_answer_and_its_copy_in_a_history_have_equal_turns(
     answer: dict[str, Any], history: list[dict[str, Any]]
 ) -> None:
-    copied = [turn for item in history for turn in turns_of_item(item)]
-    assert list(turns_of_answer(answer)) == copied
+    copied = [turn for item in history for turn in read_item_turns(item)]
+    assert list(read_answer_turns(answer)) == copied
     assert copied
     assert all(turn.is_answer for turn in copied)
 
@@ -76,20 +76,20 @@ def test_an_answer_and_its_copy_in_a_history_have_equal_turns(
     ],
 )
 def test_other_turns_have_other_digests(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert turns_of_item(one) != turns_of_item(other)
+    assert read_item_turns(one) != read_item_turns(other)
 
 
 def test_instructions_and_reasoning_are_no_turns() -> None:
     for item in ({"role": "system", "content": "x"}, {"type": "reasoning", "summary": []}, "text", None):
-        assert turns_of_item(item) == ()
+        assert read_item_turns(item) == ()
 
 
 def test_a_text_is_one_message() -> None:
-    assert items_of("responses", {"input": "hi"}) == [{"role": "user", "content": "hi"}]
-    assert items_of("chat", {"messages": None}) == []
+    assert read_request_items("responses", {"input": "hi"}) == [{"role": "user", "content": "hi"}]
+    assert read_request_items("chat", {"messages": None}) == []
 
 
 def test_the_text_of_items_has_the_outputs_of_tools() -> None:
     result = {"type": "tool_result", "content": [{"type": "text", "text": "b"}]}
     items = [{"content": "a"}, {"content": [result, {"type": "text", "text": "c"}]}, {"output": "d"}]
-    assert text_of_items(items) == "a\nb\nc\nd"
+    assert join_item_texts(items) == "a\nb\nc\nd"

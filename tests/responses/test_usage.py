@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from openai.types.responses import ResponseUsage
 
 from nemo_gym.responses._usage import (
-    chat_usage_of,
-    completion_tokens_of,
-    responses_usage_of,
+    convert_usage_to_chat,
+    convert_usage_to_responses,
+    read_completion_tokens,
     usage_detail,
 )
 
@@ -21,7 +21,7 @@ def test_details_are_carried() -> None:
         "prompt_tokens_details": {"cached_tokens": 8},
         "completion_tokens_details": {"reasoning_tokens": 2},
     }
-    assert responses_usage_of(usage) == {
+    assert convert_usage_to_responses(usage) == {
         "input_tokens": 11,
         "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 0},
         "output_tokens": 3,
@@ -34,20 +34,20 @@ def test_details_are_carried() -> None:
     "usage", [None, {}, {"prompt_tokens": 3}, {"total_tokens": 3}, {"prompt_tokens": None}]
 )
 def test_what_is_not_known_is_not_made_up(usage: Any) -> None:
-    assert responses_usage_of(usage) is None
+    assert convert_usage_to_responses(usage) is None
 
 
 @pytest.mark.parametrize("missing", ["prompt_tokens", "completion_tokens", "total_tokens"])
 def test_one_missing_count_follows_from_the_others(missing: str) -> None:
     usage: dict[str, Any] = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14, missing: None}
-    counted = responses_usage_of(usage)
+    counted = convert_usage_to_responses(usage)
     assert counted is not None
     assert (counted["input_tokens"], counted["output_tokens"], counted["total_tokens"]) == (11, 3, 14)
 
 
 def test_null_details_are_zero_and_sglang_counts_reasoning_beside_the_totals() -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "prompt_tokens_details": None}
-    counted = responses_usage_of({**usage, "reasoning_tokens": 2})
+    counted = convert_usage_to_responses({**usage, "reasoning_tokens": 2})
     assert counted is not None
     assert counted["input_tokens_details"]["cached_tokens"] == 0
     assert counted["output_tokens_details"]["reasoning_tokens"] == 2
@@ -66,11 +66,15 @@ def test_counts_survive_there_and_back(prompt: int, completion: int, cached: int
         "total_tokens": prompt + completion,
     }
     ResponseUsage.model_validate(usage)
-    assert responses_usage_of(chat_usage_of(usage)) == usage
+    assert convert_usage_to_responses(convert_usage_to_chat(usage)) == usage
 
 
 def test_completion_tokens_are_a_count_or_unknown() -> None:
-    assert [completion_tokens_of(usage) for usage in (None, {}, {"completion_tokens": 3})] == [None, None, 3]
+    assert [read_completion_tokens(usage) for usage in (None, {}, {"completion_tokens": 3})] == [
+        None,
+        None,
+        3,
+    ]
 
 
 def test_a_detail_may_stand_beside_the_totals_under_another_name() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
+from nemo_gym.rollouts.run.run_metrics import RunMetrics, write_document
 from tests.rollouts.stored_runs import store
 
 
@@ -17,6 +17,6 @@ def store_shard(path: Path, rows: list[dict[str, Any]]) -> Path:
     for row in rows:
         metrics.note_row(row)
     path.with_name(f"{path.stem}_aggregate_metrics.json").write_bytes(
-        b"".join(document_of(metrics.results({})))
+        b"".join(write_document(metrics.results({})))
     )
     return path

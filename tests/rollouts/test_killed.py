@@ -20,7 +20,7 @@ import orjson
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path
 from nemo_gym.rollouts.plan.dataset import read_lines
 from tests.rollouts.doubles import identities, read_rows, write_dataset
 from tests.samples import IS_WHOLE
@@ -70,7 +70,7 @@ def tear(path: Path, rng: random.Random) -> None:
 def test_a_run_killed_again_and_again_loses_nothing_and_doubles_nothing(tmp_path: Path, packing: str) -> None:
     write_dataset(tmp_path / "tasks.jsonl", TASKS)
     output = tmp_path / f"out.jsonl{packing}"
-    growing = journal_of(output) if packing else output
+    growing = build_journal_path(output) if packing else output
     rng, before = random.Random(7), 0
     for kill in range(KILLS):
         process = start(tmp_path, packing=packing)

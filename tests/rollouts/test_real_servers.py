@@ -51,7 +51,7 @@ async def test_rows_of_our_agents_are_kept_and_measured_and_their_failures_name_
         output=tmp_path / "out.jsonl",
         limits=RunLimits(in_parallel=1),
     )
-    caller = Caller(Directory.of_config(gym.config), gym.transport)
+    caller = Caller(Directory.from_config(gym.config), gym.transport)
     summary = await collect(settings, caller, DiscoveredGym(gym.config))
     first, second = read_rows(tmp_path / "out.jsonl")
     (failed,) = read_rows(tmp_path / "out_failures.jsonl")

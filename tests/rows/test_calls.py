@@ -11,50 +11,50 @@ import pytest
 
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.rows.calls import (
-    as_trainers_read,
-    calls_of,
-    with_contract_fields,
-    with_packed_tokens,
-    with_sequence_settled,
+    convert_for_trainers,
+    fill_contract_fields,
+    pack_tokens,
+    read_calls,
+    settle_sequence,
 )
 from nemo_gym.rows.masking import MaskCounters
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, CallRecord, TokenForm
-from nemo_gym.tokens.segments import Segment, segments_of
+from nemo_gym.tokens.segments import Segment, build_segments
 from tests.tokens.checks import read_as_nemo_rl
 from tests.tokens.conversations import Ground, converse
 from tests.tokens.token_rows import drifting_row, foreign
 
 
 def segments(row: dict[str, Any]) -> list[Segment]:
-    return segments_of(calls_of(row))
+    return build_segments(read_calls(row))
 
 
 @pytest.mark.parametrize("form", list(TokenForm))
 async def test_every_form_can_be_rewritten_as_every_other(form: str) -> None:
     row = await drifting_row(form)
     before = copy.deepcopy(row)
-    packed, contract = with_packed_tokens(row), with_contract_fields(row)
+    packed, contract = pack_tokens(row), fill_contract_fields(row)
     assert segments(packed) == segments(contract) == segments(row)
-    assert with_packed_tokens(contract) == packed
-    assert with_contract_fields(packed) == contract
+    assert pack_tokens(contract) == packed
+    assert fill_contract_fields(packed) == contract
     assert row == before
     assert not any(name in item for item in packed["response"]["output"] for name in CONTRACT_FIELDS)
-    assert calls_of(orjson.loads(orjson.dumps(packed))) == calls_of(row)
+    assert read_calls(orjson.loads(orjson.dumps(packed))) == read_calls(row)
 
 
 async def test_trainers_read_the_first_segment_whatever_the_form() -> None:
     row = await drifting_row("packed")
     first = segments(row)[0]
-    trained = read_as_nemo_rl(as_trainers_read(row))
+    trained = read_as_nemo_rl(convert_for_trainers(row))
     assert trained == [token for token, bit in zip(first.token_ids, first.loss_mask, strict=True) if bit]
 
 
 async def test_a_settled_row_is_not_written_anew() -> None:
     ground = Ground()
     row = (await converse(ground, Random(3), "session")).row
-    assert with_sequence_settled(row) is row
-    assert as_trainers_read(row) is row
+    assert settle_sequence(row) is row
+    assert convert_for_trainers(row) is row
 
 
 async def test_a_row_of_the_typed_models_keeps_its_records() -> None:
@@ -79,7 +79,7 @@ def test_rows_of_other_gyms_are_linked_by_their_ids() -> None:
     assert first.logprobs == [None, None, -0.5, None, -0.25]
     assert (second.token_ids, second.loss_mask) == ([1, 2, 3, 4, 6, 7, 8], [0, 0, 0, 0, 0, 0, 1])
     assert second.reason is SegmentReason.TEMPLATE_REWRITE
-    assert read_as_nemo_rl(with_contract_fields(row)) == [3, 5]
+    assert read_as_nemo_rl(fill_contract_fields(row)) == [3, 5]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_defects_in_rows_of_other_gyms_are_masked(
     generated: list[Any], logprobs: list[Any], reason: MaskReason
 ) -> None:
     row = foreign(([1, 2], generated, logprobs), ([1, 2, 3, 4], [5], [-0.25]))
-    assert [record.masked for record in calls_of(row)] == [reason, None]
+    assert [record.masked for record in read_calls(row)] == [reason, None]
     assert [segment.sampled for segment in segments(row)] == [1]
 
 
@@ -103,12 +103,12 @@ def test_defects_in_rows_of_other_gyms_are_masked(
     "row", [{}, {"response": None}, {"response": {"output": "x"}}, {"response": {"output": []}}]
 )
 def test_a_row_without_tokens_has_no_calls(row: dict[str, Any]) -> None:
-    assert calls_of(row) == []
-    assert with_contract_fields(row) == row
+    assert read_calls(row) == []
+    assert fill_contract_fields(row) == row
     assert MaskCounters().fraction == 0
 
 
 def test_segments_refuse_records_that_do_not_belong_together() -> None:
-    ((record),) = calls_of(foreign(([1, 2], [3], [-0.5])))
+    ((record),) = read_calls(foreign(([1, 2], [3], [-0.5])))
     with pytest.raises(ValueError, match="damaged_record"):
-        segments_of([CallRecord(sequence="0" * 16, tokens=record.tokens)])
+        build_segments([CallRecord(sequence="0" * 16, tokens=record.tokens)])

@@ -12,6 +12,9 @@ from nemo_gym.rows import verdict
 from nemo_gym.rows.compose import (
     RESULT_MARKS,
     STATED_FAILURE_KEYS,
+    assign_agent,
+    assign_skills,
+    attach_response,
     compose_failure_row,
     compose_reverified_row,
     compose_scored_row,
@@ -23,13 +26,10 @@ from nemo_gym.rows.compose import (
     fail_row,
     mask,
     number_row,
+    replace_params,
     score_fault,
     select_request,
     select_score,
-    with_agent,
-    with_params,
-    with_response,
-    with_skills,
     zero,
 )
 from nemo_gym.rows.identity import RolloutId
@@ -129,15 +129,15 @@ def test_a_task_is_recovered_from_a_stored_row() -> None:
     row = {**scored(reward=1.0, mask_sample=False), "_ng_task_index": 1}
     assert drop_result(row) == {**TASK, "note": 1}
     assert drop_reserved({**TASK, "_ng_task_index": 1}) == TASK
-    assert select_request(with_agent(row, "mine")).keys() == {"responses_create_params", "agent_ref"}
+    assert select_request(assign_agent(row, "mine")).keys() == {"responses_create_params", "agent_ref"}
 
 
 def test_members_of_a_task_are_replaced_without_changing_it() -> None:
     before = dict(TASK)
-    assert read_agent(with_agent(TASK, "mine")) == "mine"
-    assert with_params(TASK, {"input": "Why?"})["responses_create_params"] == {"input": "Why?"}
-    assert with_skills(TASK, {"hash": "x"})["skills_ref"] == {"hash": "x"}
-    assert with_response(TASK, {"output": []})["response"] == {"output": []}
+    assert read_agent(assign_agent(TASK, "mine")) == "mine"
+    assert replace_params(TASK, {"input": "Why?"})["responses_create_params"] == {"input": "Why?"}
+    assert assign_skills(TASK, {"hash": "x"})["skills_ref"] == {"hash": "x"}
+    assert attach_response(TASK, {"output": []})["response"] == {"output": []}
     assert before == TASK
 
 

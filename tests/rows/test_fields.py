@@ -12,12 +12,12 @@ from nemo_gym.failures import Boundary, Failure
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, Failed, Scored, classify
 from nemo_gym.rows import keys
-from nemo_gym.rows.compose import compose_scored_row, compose_task_row, with_agent
+from nemo_gym.rows.compose import assign_agent, compose_scored_row, compose_task_row
 from nemo_gym.rows.fields import FIELDS, Form, build_row_schema
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import EndReason
 
-TASK = with_agent(compose_task_row("What?", metadata={"answer": 4}), "mine")
+TASK = assign_agent(compose_task_row("What?", metadata={"answer": 4}), "mine")
 PLANNED = PlannedAttempt(RolloutId(3, 1), "mine", RolloutId(3, 1).head() + orjson.dumps(TASK)[1:])
 RESPONSE: dict[str, Any] = {"output": [], "usage": {"output_tokens": 3}}
 

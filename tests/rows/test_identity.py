@@ -16,7 +16,7 @@ from nemo_gym.rows.identity import (
     read_attempt,
     read_repeat,
     read_task_index,
-    with_identity,
+    replace_identity,
 )
 
 ids = st.builds(RolloutId, st.integers(0, 10**12), st.integers(0, 200))
@@ -55,13 +55,14 @@ def test_the_last_is_the_highest(given_ids: list[RolloutId]) -> None:
 @given(ids, ids)
 def test_a_row_is_given_another_identity_byte_by_byte(before: RolloutId, after: RolloutId) -> None:
     rest = b'"reward":1.0,"text":"\\ud800","n":12345678901234567890123}'
-    assert with_identity(before.head() + rest, before, after) == after.head() + rest
+    assert replace_identity(before.head() + rest, before, after) == after.head() + rest
     older = b'{"_ng_task_index":%d,"_ng_rollout_index":%d,' % before + rest
     assert (
-        with_identity(older, before, after) == b'{"_ng_task_index":%d,"_ng_rollout_index":%d,' % after + rest
+        replace_identity(older, before, after)
+        == b'{"_ng_task_index":%d,"_ng_rollout_index":%d,' % after + rest
     )
-    assert with_identity(b'{"reward":1.0}', before, after) is None
-    assert with_identity(RolloutId(before.task + 1, before.repeat).head() + rest, before, after) is None
+    assert replace_identity(b'{"reward":1.0}', before, after) is None
+    assert replace_identity(RolloutId(before.task + 1, before.repeat).head() + rest, before, after) is None
 
 
 def test_an_attempt_has_a_name_of_its_own() -> None:

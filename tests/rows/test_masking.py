@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.rows.masking import MaskCounters
 from nemo_gym.tokens.records import RECORD_FIELD, TokenForm
 from tests.tokens.conversations import Ground, converse
@@ -16,7 +16,7 @@ async def test_masked_calls_are_counted_by_reason_and_in_every_form() -> None:
     for form in TokenForm:
         ground = Ground(token_fields=form, engine={"faults": [{"do": "logprob_nan", "nth": 1}]})
         row = (await converse(ground, Random(3), "session")).row
-        assert [record.masked for record in calls_of(row) if record.masked] == ["invalid_logprobs"]
+        assert [record.masked for record in read_calls(row) if record.masked] == ["invalid_logprobs"]
         counters.add(row)
     assert counters.masked == {"invalid_logprobs": 3}
     calls = counters.calls

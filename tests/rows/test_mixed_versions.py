@@ -13,7 +13,7 @@ from nemo_gym.client import Rollout
 from nemo_gym.client._rollout import read_line
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.journal import Existing
-from nemo_gym.rollouts.output.row_index import entry_of
+from nemo_gym.rollouts.output.row_index import build_entry
 from nemo_gym.rows.version import ROW_VERSION
 from tests.rollouts.doubles import read_rows, write_dataset
 from tests.rollouts.run.test_collect import out, run
@@ -86,8 +86,8 @@ def test_commands_refuse_a_row_of_a_newer_version(
 
 
 def test_the_viewer_lists_a_row_of_a_newer_version_as_unreadable() -> None:
-    assert entry_of(versioned(0, "2.0")).labels == {"outcome": "unreadable"}
-    assert [entry_of(row).labels["outcome"] for row in MIXED] == ["completed"] * 4
+    assert build_entry(versioned(0, "2.0")).labels == {"outcome": "unreadable"}
+    assert [build_entry(row).labels["outcome"] for row in MIXED] == ["completed"] * 4
 
 
 def test_the_failures_of_a_newer_version_are_a_group_of_their_own(

@@ -24,10 +24,10 @@ from nemo_gym.metrics.hooks import group_by_task
 from nemo_gym.rollouts.lookback.health.row_rules import bad_reward, is_truncated
 from nemo_gym.rollouts.lookback.health.rows import CheckedRow
 from nemo_gym.rollouts.lookback.report import AgentFigures
-from nemo_gym.rollouts.output.row_index import entry_of
+from nemo_gym.rollouts.output.row_index import build_entry
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, Scored, classify
-from nemo_gym.rollouts.tracking.tracked import sample_of
+from nemo_gym.rollouts.tracking.tracked import build_sample
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import (
     EndReason,
@@ -39,7 +39,7 @@ from nemo_gym.rows.verdict import (
     is_scored,
     read_failure,
     read_outcome,
-    read_outcome_of_policy,
+    read_policy_outcome,
     read_reward,
 )
 from tests.rollouts.stored_runs import failure_row, judge_failure_row
@@ -111,12 +111,12 @@ def of_client(row: dict[str, Any]) -> str:
 
 
 def of_viewer(row: dict[str, Any]) -> str:
-    entry = entry_of(row)
+    entry = build_entry(row)
     return show(str(entry.labels["outcome"]), entry.numbers.get("reward"))
 
 
 def of_tracker(row: dict[str, Any]) -> str:
-    _, _, _, reward, outcome, _, _ = sample_of(row)
+    _, _, _, reward, outcome, _, _ = build_sample(row)
     return show(outcome, None if math.isnan(reward) else reward)
 
 
@@ -234,15 +234,15 @@ def test_rows_of_other_gyms(row: dict[str, Any], verdict: str) -> None:
 
 def test_the_outcome_of_the_policy_is_independent_of_the_verdict() -> None:
     cut = {"response": {"incomplete_details": {"reason": "max_output_tokens"}}}
-    assert read_outcome_of_policy(judge_failure_row(0)) is Outcome.COMPLETED
-    assert read_outcome_of_policy(judge_failure_row(0, _ng_end_reason="max_steps")) is Outcome.TRUNCATED
-    assert read_outcome_of_policy(cut) is Outcome.TRUNCATED
-    assert read_outcome_of_policy({"_ng_end_reason": ["odd"], **cut}) is Outcome.TRUNCATED
+    assert read_policy_outcome(judge_failure_row(0)) is Outcome.COMPLETED
+    assert read_policy_outcome(judge_failure_row(0, _ng_end_reason="max_steps")) is Outcome.TRUNCATED
+    assert read_policy_outcome(cut) is Outcome.TRUNCATED
+    assert read_policy_outcome({"_ng_end_reason": ["odd"], **cut}) is Outcome.TRUNCATED
 
 
 @pytest.mark.parametrize("reason", EndReason)
 def test_an_end_reason_decides_the_outcome_of_its_row(reason: EndReason) -> None:
-    assert read_outcome_of_policy({"_ng_end_reason": reason.value}) is reason.outcome
+    assert read_policy_outcome({"_ng_end_reason": reason.value}) is reason.outcome
 
 
 def test_a_judges_failure_with_its_response_can_be_judged_again() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.sandbox.availability import missing_providers, require_providers
+from nemo_gym.sandbox.availability import find_missing_providers, require_providers
 
 BLOCKS: dict[str, Any] = {
     "sandbox": {"local": {}, "default_metadata": {"team": "gym"}},
@@ -26,7 +26,7 @@ def server(provider: Any, name: str = "agent", **options: Any) -> ServerInstance
 
 @pytest.mark.parametrize("provider", [None, "sandbox", {"local": {}}])
 def test_a_provider_that_is_here_is_no_problem(provider: Any) -> None:
-    assert missing_providers([server(provider)], BLOCKS) == []
+    assert find_missing_providers([server(provider)], BLOCKS) == []
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_missing_provider_is_named_with_a_remedy(
     provider: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    (problem,) = missing_providers([server(provider)], BLOCKS)
+    (problem,) = find_missing_providers([server(provider)], BLOCKS)
     assert message in problem.message
     assert problem.remedy
 
@@ -72,7 +72,7 @@ def test_an_image_that_is_not_here_is_named_with_the_command_that_gets_it(
     servers = [
         server({name: {}}, image, sandbox_image=f"localhost/{image}:1") for image in ("here", "there", "away")
     ]
-    there, away = missing_providers(servers, {})
+    there, away = find_missing_providers(servers, {})
     assert (
         there.message
         == f"there: {name} has no image 'localhost/there:1' here: localhost/there:1: image not known"
@@ -82,4 +82,4 @@ def test_an_image_that_is_not_here_is_named_with_the_command_that_gets_it(
 
 
 def test_a_provider_without_images_does_not_look_for_one() -> None:
-    assert missing_providers([server("sandbox", sandbox_image="localhost/any:1")], BLOCKS) == []
+    assert find_missing_providers([server("sandbox", sandbox_image="localhost/any:1")], BLOCKS) == []

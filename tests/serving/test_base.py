@@ -22,7 +22,7 @@ def test_a_configuration_that_is_refused_is_not_printed(options: dict[str, str])
     block = {"entrypoint": "app.py", "port": 1, **options}
     config = {"env": {"resources_servers": {"computing": block}}}
     with pytest.raises(ValidationError) as caught:
-        ComputingEnvironment.config_of("env", config)
+        ComputingEnvironment.build_server_config("env", config)
     assert "host" in str(caught.value)
     assert "canary" not in str(caught.value)
 
@@ -30,7 +30,7 @@ def test_a_configuration_that_is_refused_is_not_printed(options: dict[str, str])
 def test_a_model_server_s_key_is_not_printed_either() -> None:
     block = {"entrypoint": "app.py", "host": "h", "port": 1, "openai_api_key": "canary"}
     with pytest.raises(ValidationError) as caught:
-        OpenAIModel.config_of("m", {"m": {"responses_api_models": {"openai_model": block}}})
+        OpenAIModel.build_server_config("m", {"m": {"responses_api_models": {"openai_model": block}}})
     assert "openai_base_url" in str(caught.value)
     assert "canary" not in str(caught.value)
 
@@ -55,7 +55,7 @@ data = {"env": {"resources_servers": {"computing": block}}}
 print(port, flush=True)
 asyncio.run(
     _serve(
-        lambda client: Stopping(config=Stopping.config_of("env", data), server_client=client),
+        lambda client: Stopping(config=Stopping.build_server_config("env", data), server_client=client),
         Bootstrap("env", data, "token", "c" * 64, [listening.detach()]),
     )
 )

@@ -75,7 +75,7 @@ def test_a_session_that_is_closed_while_its_handler_works_stays_closed(notebook:
 def test_a_session_opened_by_its_data_is_swept_by_its_deadline(notebook: Notebook) -> None:
     client = TestClient(notebook.setup_webserver(), headers={"x-ng-session": "s", "x-ng-deadline": "-3600"})
     client.post("/note", json={"amount": 1})
-    assert notebook.middleware.access.sessions.abandoned() == ["s"]
+    assert notebook.middleware.access.sessions.list_abandoned() == ["s"]
 
 
 def test_verify_answers_the_same_twice(environment: CounterEnvironment) -> None:

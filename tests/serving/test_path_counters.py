@@ -87,7 +87,7 @@ def lockbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CounterEnvironme
 def test_a_failed_call_has_a_cause_and_the_authors_line(
     lockbox: CounterEnvironment, tool: str, cause: str, raises: str
 ) -> None:
-    client = TestClient(lockbox.finished_app(), headers={"x-ng-session": "s"})
+    client = TestClient(lockbox.finish_app(), headers={"x-ng-session": "s"})
     client.post("/seed_session", json=task_row())
     client.post(f"/{tool}", json={})
     figures = client.get("/_ng/stats").json()["tools"][tool]
@@ -97,14 +97,14 @@ def test_a_failed_call_has_a_cause_and_the_authors_line(
 
 
 def test_an_authors_error_keeps_its_body_and_names_its_line_in_a_header(lockbox: CounterEnvironment) -> None:
-    reply = TestClient(lockbox.finished_app()).post("/stuck")
+    reply = TestClient(lockbox.finish_app()).post("/stuck")
     assert reply.json() == {"detail": "the drawer is stuck"}
     place = f"resources_servers/lockbox/app.py:{line_of('raise HTTPException(500')}"
     assert reply.headers["x-ng-place"] == place
 
 
 def test_a_success_keeps_the_cause_of_the_last_error(lockbox: CounterEnvironment) -> None:
-    client = TestClient(lockbox.finished_app())
+    client = TestClient(lockbox.finish_app())
     client.post("/guess", json={})
     client.post("/guess", json={"digits": "12"})
     figures = client.get("/_ng/stats").json()["tools"]["guess"]
@@ -113,7 +113,7 @@ def test_a_success_keeps_the_cause_of_the_last_error(lockbox: CounterEnvironment
 
 
 def test_the_gyms_own_routes_are_no_tools(lockbox: CounterEnvironment) -> None:
-    client = TestClient(lockbox.finished_app())
+    client = TestClient(lockbox.finish_app())
     client.post("/seed_session", json=task_row())
     client.get("/reverify_mode")
     assert client.get("/_ng/stats").json()["tools"] == {}

@@ -37,7 +37,7 @@ def test_sessions_whose_opener_is_lost_are_abandoned(replica: CounterEnvironment
     for session, caller in (("lost", "agent/0/1"), ("kept", "agent/0/2")):
         headers = {"x-ng-session": session, "x-ng-caller": caller}
         assert client.post("/seed_session", json=task_row(), headers=headers).status_code == 200
-    assert sessions.abandoned() == ["lost"]
+    assert sessions.list_abandoned() == ["lost"]
     client.post("/close_session", json={}, headers={"x-ng-session": "lost"})
-    assert sessions.abandoned() == []
+    assert sessions.list_abandoned() == []
     assert list(sessions.openers) == ["kept"]

@@ -9,7 +9,7 @@ from fastapi import Body, Depends, FastAPI, Query, Request, Response
 from fastapi.testclient import TestClient
 
 from nemo_gym.serving.app import GymApp
-from nemo_gym.serving.routes import DirectRoute, DirectTable, json_response_of
+from nemo_gym.serving.routes import DirectRoute, DirectTable, build_json_response
 from tests.serving.endpoints import Point, echo
 
 
@@ -92,6 +92,6 @@ def test_endpoints_that_need_fastapi_get_it(endpoint: Any) -> None:
 
 
 def test_a_result_becomes_a_json_response_and_a_response_stays_one() -> None:
-    assert json_response_of({"a": 1}).body == b'{"a":1}'
+    assert build_json_response({"a": 1}).body == b'{"a":1}'
     ready = Response("text")
-    assert json_response_of(ready) is ready
+    assert build_json_response(ready) is ready

@@ -49,9 +49,9 @@ def test_a_session_is_abandoned_when_its_rollout_s_deadline_is_long_past(
     sessions.open("s", until=clock.now + 10)
     clock.now += 10 + CLOSING_TAKES_S
     sessions.data("s")
-    assert sessions.abandoned() == []
+    assert sessions.list_abandoned() == []
     clock.now += 1
-    assert sessions.abandoned() == ["s"]
+    assert sessions.list_abandoned() == ["s"]
 
 
 def test_a_long_rollout_may_leave_its_session_alone_for_as_long_as_it_has(
@@ -59,7 +59,7 @@ def test_a_long_rollout_may_leave_its_session_alone_for_as_long_as_it_has(
 ) -> None:
     sessions.open("s", until=clock.now + 10_000)
     clock.now += 9_000
-    assert sessions.abandoned() == []
+    assert sessions.list_abandoned() == []
 
 
 def test_without_a_deadline_idle_sessions_expire(sessions: SessionRegistry, clock: Clock) -> None:
@@ -68,7 +68,7 @@ def test_without_a_deadline_idle_sessions_expire(sessions: SessionRegistry, cloc
     clock.now += 90
     sessions.data("used")
     clock.now += 90
-    assert sessions.abandoned() == ["left"]
+    assert sessions.list_abandoned() == ["left"]
 
 
 async def test_the_sweeper_frees_what_was_abandoned_and_survives_a_hook_that_fails(

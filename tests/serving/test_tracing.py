@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.serving import tracing
-from nemo_gym.serving.tracing import ENDPOINT_VARIABLES, traced_by, tracing_layers
+from nemo_gym.serving.tracing import ENDPOINT_VARIABLES, build_tracing_layer, build_tracing_layers
 from nemo_gym.testing.environment import Turn, call, run_environment
 from nemo_gym.transport.context import RequestContext, current_context
 from resources_servers.example_single_tool_call.app import ExampleSingleToolCallResourcesServer
@@ -80,7 +80,7 @@ def test_a_rollout_is_a_trace_with_a_span_for_each_request(exporter: Any, over_h
 async def test_the_session_is_the_id_of_the_trace_and_errors_are_recorded(
     exporter: Any, session: str
 ) -> None:
-    (layer,) = tracing_layers("server")
+    (layer,) = build_tracing_layers("server")
 
     async def fail(*_: Any) -> None:
         raise ValueError("broken")
@@ -100,7 +100,7 @@ async def test_the_session_is_the_id_of_the_trace_and_errors_are_recorded(
 async def test_probes_are_not_traced(exporter: Any) -> None:
     async def answer(*_: Any) -> None: ...
 
-    (layer,) = tracing_layers("server")
+    (layer,) = build_tracing_layers("server")
     for path in ("/", "/health", "/metrics", "/_ng/stats"):
         await layer(answer, {"type": "http", "method": "GET", "path": path}, None, None)  # type: ignore[arg-type]
     assert exporter.get_finished_spans() == ()
@@ -109,7 +109,7 @@ async def test_probes_are_not_traced(exporter: Any) -> None:
 def test_tracing_is_off_and_not_imported_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ENDPOINT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    assert tracing_layers("server") == ()
+    assert build_tracing_layers("server") == ()
     script = "import sys, nemo_gym.serving.base; sys.exit('opentelemetry.sdk' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
@@ -118,8 +118,8 @@ def test_a_missing_package_is_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(ENDPOINT_VARIABLES[1], "http://127.0.0.1:1")
-    monkeypatch.setattr(tracing, "_exporter", lambda: traced_by)
+    monkeypatch.setattr(tracing, "_exporter", lambda: build_tracing_layer)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with caplog.at_level(logging.WARNING):
-        assert tracing_layers("server") == ()
+        assert build_tracing_layers("server") == ()
     assert "pip install opentelemetry-sdk" in caplog.text

@@ -20,7 +20,7 @@ from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output.finished import StoredRollouts
 from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.run import collect, collector, stopping
-from nemo_gym.rollouts.run._window import window_of
+from nemo_gym.rollouts.run._window import build_window
 from nemo_gym.rollouts.run.answer import Failed
 from nemo_gym.rollouts.run.collector import Collector
 from nemo_gym.rows.identity import FinishedRollouts
@@ -123,7 +123,7 @@ def session_not_closed() -> AbstractContextManager[Any]:
 
 def abandoned_sessions_kept() -> AbstractContextManager[Any]:
     """Sessions of dead agents are not swept."""
-    return patch.object(SessionRegistry, "abandoned", lambda self: [])
+    return patch.object(SessionRegistry, "list_abandoned", lambda self: [])
 
 
 def failure_scored_zero() -> AbstractContextManager[Any]:
@@ -157,7 +157,7 @@ def deadline_dropped() -> AbstractContextManager[Any]:
 def window_too_wide() -> AbstractContextManager[Any]:
     """One rollout more than allowed is in flight."""
     return patch.object(
-        collect, "window_of", lambda wanted, planned, most: window_of(wanted + 1, planned, most)
+        collect, "build_window", lambda wanted, planned, most: build_window(wanted + 1, planned, most)
     )
 
 
@@ -165,9 +165,9 @@ def drain_without_end() -> AbstractContextManager[Any]:
     """An interrupted run waits for rollouts in flight without a limit."""
 
     async def first_of(work: Any, event: asyncio.Event, timeout: float | None = None) -> None:
-        await stopping.first_of(work, event)
+        await stopping.wait_for_first(work, event)
 
-    return patch.object(collector, "first_of", first_of)
+    return patch.object(collector, "wait_for_first", first_of)
 
 
 def cancellation_stops_at_the_model() -> AbstractContextManager[Any]:
@@ -198,7 +198,7 @@ def restart_unnoticed() -> AbstractContextManager[Any]:
 def session_closed_under_a_tool() -> AbstractContextManager[Any]:
     """A session's state is freed while one of its tools is running."""
 
-    return patch.object(SessionLocks, "shared", lambda *_: nullcontext())
+    return patch.object(SessionLocks, "hold_shared", lambda *_: nullcontext())
 
 
 def row_written_twice_after_a_death() -> AbstractContextManager[Any]:
@@ -281,7 +281,7 @@ def name_of_a_session_forgotten() -> AbstractContextManager[Any]:
     async def close_of(self: ResourcesSessions, session: str, close: Any) -> None:
         return None
 
-    return patch.object(ResourcesSessions, "close_of", close_of)
+    return patch.object(ResourcesSessions, "close_opened", close_of)
 
 
 def node_outlives_its_lease() -> AbstractContextManager[Any]:

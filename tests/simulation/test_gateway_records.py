@@ -88,7 +88,7 @@ class FaultyGateway:
         bootstrap.set_current(Bootstrap(MODEL, {}, TOKEN, "cookie key", []))
         client = ServerClient.connect(self._config, transport=self.network.transport_of(process), token=TOKEN)
         return SimulatedModel(
-            config=SimulatedModel.config_of(MODEL, self._config), server_client=client
+            config=SimulatedModel.build_server_config(MODEL, self._config), server_client=client
         ).setup_webserver()
 
     async def ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Reply:

@@ -9,14 +9,14 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from nemo_gym.testing.callable_engine import ModelFunction, serving_function
+from nemo_gym.testing.callable_engine import ModelFunction, serve_function
 from nemo_gym.testing.serving import LoopbackServers
 
 
 @contextmanager
 def served(function: ModelFunction) -> Iterator[str]:
     with ExitStack() as opened:
-        yield opened.enter_context(LoopbackServers()).enter(serving_function(function))
+        yield opened.enter_context(LoopbackServers()).enter(serve_function(function))
 
 
 def ask(url: str, **body: Any) -> dict[str, Any]:

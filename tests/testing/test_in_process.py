@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 
 from nemo_gym.base_resources_server import SimpleResourcesServer
-from nemo_gym.testing.in_process import InProcessGym, kind_of
+from nemo_gym.testing.in_process import InProcessGym, find_server_kind
 from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import CounterEnvironment, ScriptedModel, call, task_row, text
@@ -55,6 +55,7 @@ async def test_a_failed_attempt_raises_its_root_cause() -> None:
 
 def test_the_kind_of_a_server_is_its_key_in_the_configuration() -> None:
     kinds = [
-        kind_of(each) for each in (SimpleAgent, ScriptedModel, CounterEnvironment, SimpleResourcesServer)
+        find_server_kind(each)
+        for each in (SimpleAgent, ScriptedModel, CounterEnvironment, SimpleResourcesServer)
     ]
     assert kinds == ["responses_api_agents", "responses_api_models", *["resources_servers"] * 2]

@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from nemo_gym.mock_engine.drifting import Sampled
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens._rebuilding import Rebuilding
-from nemo_gym.tokens.segments import Part, Segment, segments_of
+from nemo_gym.tokens.segments import Part, Segment, build_segments
 
 
 def check_exact(row: dict[str, Any], truths: list[Sampled]) -> list[Segment]:
     """The row's ids are those that the engine read and sampled, and each sampled token is in one segment."""
-    records = calls_of(row)
+    records = read_calls(row)
     assert len(records) == len(truths)
     rebuilding = Rebuilding()
     for record, truth in zip(records, truths, strict=True):
@@ -26,7 +26,7 @@ def check_exact(row: dict[str, Any], truths: list[Sampled]) -> list[Segment]:
         assert call.prompt_ids == truth.prompt_ids
         assert call.ids == truth.prompt_ids + truth.generated_ids
         assert record.tokens.logprobs == truth.logprobs
-    segments = segments_of(records)
+    segments = build_segments(records)
     trained = [place for place, record in enumerate(records) if record.tokens is not None]
     assert sorted(place for segment in segments for place in segment.calls) == trained
     for segment in segments:

@@ -9,11 +9,11 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.engines.responses_upstream import without_our_fields
+from nemo_gym.engines.responses_upstream import drop_our_fields
 from nemo_gym.mock_engine import EngineOptions, ModelReply, Tool, ToolCall
 from nemo_gym.mock_engine._template import ChatTemplate
 from nemo_gym.mock_engine.app import EngineApp
-from nemo_gym.mock_engine.conversation import Message, name_of, since_last_user
+from nemo_gym.mock_engine.conversation import Message, drop_until_last_user, read_name
 from nemo_gym.mock_engine.drifting import DriftingEngine, Sampled
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.rows.forms import ScoredRow
@@ -47,12 +47,12 @@ class RandomPolicy:
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         reasoning = words(rng, 12) if rng.random() < self.thinking else ""
-        spent = sum(message["role"] == "assistant" for message in since_last_user(conversation))
+        spent = sum(message["role"] == "assistant" for message in drop_until_last_user(conversation))
         if not tools or spent >= self.turns or rng.random() < 0.25:
             return ModelReply(words(rng, 15), reasoning)
         calls = tuple(
             ToolCall(
-                name_of(rng.choice(tools)),
+                read_name(rng.choice(tools)),
                 orjson.dumps({"q": words(rng, 4), "n": rng.randint(0, 9)}).decode(),
             )
             for _ in range(rng.randint(1, 2))
@@ -120,7 +120,7 @@ class Conversation:
         if keep:
             self.truths.append(self.ground.sampled[-1])
             self.output += response["output"]
-            self.history = [*self.history, *without_our_fields(response["output"])]
+            self.history = [*self.history, *drop_our_fields(response["output"])]
         return response
 
     def say(self, text: str) -> None:

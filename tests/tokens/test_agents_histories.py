@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.mock_engine import ModelReply, ToolCall
-from nemo_gym.rows.calls import as_trainers_read, calls_of, with_sequence_settled
+from nemo_gym.rows.calls import convert_for_trainers, read_calls, settle_sequence
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import build_segments
 from tests.tokens.checks import check_exact, read_as_nemo_rl
 from tests.tokens.conversations import Conversation, Ground
 
@@ -130,8 +130,8 @@ async def test_a_sample_that_the_agent_throws_away_costs_no_training_data(talk: 
     await turns(talk, 2)
     assert [calls for _, calls in reasons(talk)] == [(0, 1)]
     sampled = [token for truth in talk.truths for token in truth.generated_ids]
-    assert read_as_nemo_rl(as_trainers_read(talk.row)) == sampled
-    settled = read_as_nemo_rl(with_sequence_settled(talk.row))
+    assert read_as_nemo_rl(convert_for_trainers(talk.row)) == sampled
+    settled = read_as_nemo_rl(settle_sequence(talk.row))
     assert settled == (sampled if talk.ground.server.config.token_fields == "contract" else [])
 
 
@@ -148,7 +148,7 @@ async def test_other_conversations_of_the_session_do_not_disturb(talk: Conversat
     await turns(talk, 1)
     assert reasons(talk) == [(None, (0, 1))]
     sampled = [token for truth in talk.truths for token in truth.generated_ids]
-    assert read_as_nemo_rl(as_trainers_read(talk.row)) == sampled
+    assert read_as_nemo_rl(convert_for_trainers(talk.row)) == sampled
     if talk.ground.server.config.token_fields == "contract":
         assert read_as_nemo_rl(talk.row) == sampled
 
@@ -161,7 +161,7 @@ async def test_two_conversations_in_one_row_are_one_sequence_for_trainers(talk: 
     talk.output += other.output
     talk.truths += other.truths
     assert [calls for _, calls in reasons(talk)] == [(0,), (1,)]
-    assert read_as_nemo_rl(as_trainers_read(talk.row)) == talk.truths[0].generated_ids
+    assert read_as_nemo_rl(convert_for_trainers(talk.row)) == talk.truths[0].generated_ids
 
 
 async def test_a_hidden_call_that_the_row_builds_on_masks_what_follows(talk: Conversation) -> None:
@@ -173,9 +173,9 @@ async def test_a_hidden_call_that_the_row_builds_on_masks_what_follows(talk: Con
             output = {"type": "function_call_output", "call_id": item["call_id"], "output": "3"}
             talk.history = [*talk.history, output]
     await turns(talk, 1)
-    records = calls_of(talk.row)
+    records = read_calls(talk.row)
     if talk.ground.server.config.token_fields == "contract":  # which holds the whole prompt
-        assert [segment.sampled for segment in segments_of(records)]
+        assert [segment.sampled for segment in build_segments(records)]
         assert not any(record.masked for record in records)
     else:
         assert [record.masked for record in records] == [None, MaskReason.MISSING_BASE]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.tokens.capture import Capture, capture_chat, fault_of_logprobs
+from nemo_gym.tokens.capture import Capture, capture_chat, find_logprobs_fault
 from nemo_gym.tokens.reasons import MaskReason
 
 PROMPT, GENERATED, LOGPROBS = [1, 2, 3], [7, 8], [-0.5, -1.5]
@@ -104,9 +104,9 @@ def test_untrustworthy_token_data_masks_the_call_and_leaves_no_ids(
 
 @pytest.mark.parametrize("value", [None, math.nan, -math.inf, math.inf, -9999.0, -9998.5, 0.5, "-1", True])
 def test_a_value_that_is_no_logprob_masks_the_call(value: Any) -> None:
-    assert fault_of_logprobs([-0.5, value, -1], 3) is MaskReason.INVALID_LOGPROBS
+    assert find_logprobs_fault([-0.5, value, -1], 3) is MaskReason.INVALID_LOGPROBS
 
 
 @pytest.mark.parametrize("value", [0, 0.0, -0.0, 1e-7, -50, -9000.0])
 def test_certain_and_unlikely_tokens_are_trained_on(value: float) -> None:
-    assert fault_of_logprobs([-0.5, value], 2) is None
+    assert find_logprobs_fault([-0.5, value], 2) is None

@@ -10,7 +10,7 @@ import pytest
 from nemo_gym.mock_engine import ModelReply, ToolCall
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS
 from tests.tokens.checks import check_exact, read_as_nemo_rl
@@ -53,7 +53,7 @@ async def five_turns(ground: Ground) -> Conversation:
 async def test_a_spoilt_call_is_masked_and_stays_context(fault: str, reason: MaskReason, form: str) -> None:
     ground = Ground(policy=Talker(), token_fields=form, engine={"faults": [{"do": fault, "nth": BAD + 1}]})
     talk = await five_turns(ground)
-    records = calls_of(talk.row)
+    records = read_calls(talk.row)
     assert [record.masked for record in records] == [reason if turn == BAD else None for turn in range(TURNS)]
     assert records[BAD].tokens is None
     (segment,) = check_exact(talk.row, talk.truths)
@@ -161,5 +161,5 @@ async def test_raw_logprobs_are_masked_where_sampling_changed_them(
     assert (await ground.server.preflight())["training"]["logprobs_mode"] == mode
     talk = Conversation(ground, "session")
     await talk.ask(**sampling)
-    (record,) = calls_of(talk.row)
+    (record,) = read_calls(talk.row)
     assert record.masked is reason

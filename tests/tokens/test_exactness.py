@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
-from nemo_gym.rows.calls import calls_of, with_contract_fields
+from nemo_gym.rows.calls import fill_contract_fields, read_calls
 from tests.tokens.checks import check_exact, read_as_nemo_rl
 from tests.tokens.conversations import Ground, RandomPolicy, converse
 
@@ -38,6 +38,6 @@ async def test_rebuilt_ids_are_those_that_the_engine_recorded(kind: str) -> None
         first = [token for place in segments[0].calls for token in talk.truths[place].generated_ids]
         if ground.server.config.token_fields == "contract":
             assert read_as_nemo_rl(talk.row) == first
-        assert read_as_nemo_rl(with_contract_fields(talk.row)) == first
-        assert not any(record.masked for record in calls_of(talk.row))
+        assert read_as_nemo_rl(fill_contract_fields(talk.row)) == first
+        assert not any(record.masked for record in read_calls(talk.row))
     assert (drifted > 0) is not kind.startswith("steady")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_gym.tokens.histories import digest_of, history_of, reasoning_texts
+from nemo_gym.tokens.histories import digest_history, digest_message, list_reasoning_texts
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
@@ -19,16 +19,18 @@ def test_an_answer_is_recognised_when_it_comes_back() -> None:
         ({"content": "<think>hm</think>hi"}, {"content": "hi", "reasoning_content": "hm"}),
     ]
     for was, now in answers:
-        assert digest_of({"role": "assistant", **was}).says_same(digest_of({"role": "assistant", **now}))
+        assert digest_message({"role": "assistant", **was}).says_same(
+            digest_message({"role": "assistant", **now})
+        )
         assert (
-            digest_of({"role": "assistant", **was}).has_reasoning
-            is digest_of({"role": "assistant", **now}).has_reasoning
+            digest_message({"role": "assistant", **was}).has_reasoning
+            is digest_message({"role": "assistant", **now}).has_reasoning
         )
 
 
 def test_tools_are_part_of_what_is_said() -> None:
     messages = [{"role": "user", "content": "hi"}]
-    assert history_of({"messages": messages}) != history_of({"messages": messages, "tools": [CALL]})
+    assert digest_history({"messages": messages}) != digest_history({"messages": messages, "tools": [CALL]})
 
 
 def test_thoughts_are_found_in_fields_and_in_the_text() -> None:
@@ -37,4 +39,4 @@ def test_thoughts_are_found_in_fields_and_in_the_text() -> None:
         {"role": "assistant", "content": "<think> inline </think>x", "reasoning": ""},
         {"role": "assistant", "content": "y", "reasoning_content": "field"},
     ]
-    assert reasoning_texts(messages) == ["inline", "field"]
+    assert list_reasoning_texts(messages) == ["inline", "field"]

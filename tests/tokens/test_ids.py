@@ -29,7 +29,7 @@ def test_what_is_no_list_of_ids_is_refused(value: Any) -> None:
 @given(few, few)
 def test_how_much_two_sequences_share(first: list[int], second: list[int]) -> None:
     sequence, other = IdSequence(encode_ids(first)), encode_ids(second)
-    shared = sequence.shared(other)
+    shared = sequence.count_shared(other)
     assert first[:shared] == second[:shared]
     assert shared == min(len(first), len(second)) or first[shared] != second[shared]
     assert sequence.begins(other) is (second[: len(first)] == first)

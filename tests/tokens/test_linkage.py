@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.histories import MessageDigest
-from nemo_gym.tokens.linkage import MOST_LEAVES, Ledger, exact_reason, reason_of
+from nemo_gym.tokens.linkage import MOST_LEAVES, Ledger, exact_reason, find_reason
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.records import CallRecord
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import build_segments
 from tests.tokens.captures import captured, said
 
 tokens = st.lists(st.integers(0, 3), min_size=1, max_size=4)
@@ -34,14 +34,14 @@ def test_every_prompt_is_rebuilt_and_every_sampled_token_is_in_one_segment(drawn
         history = said(*map(str, prompt)) + said("answer") if is_known else None
         capture = captured(prompt, generated)
         truths.append((prompt, generated))
-        records.append(CallRecord.linked(capture, ledger.add(capture, history)))
+        records.append(CallRecord.from_capture(capture, ledger.add(capture, history)))
     rebuilding = Rebuilding()
     for record, (prompt, generated) in zip(records, truths, strict=True):
         assert rebuilding.add(record) is None
         assert record.sequence is not None
         assert rebuilding[record.sequence].prompt_ids == prompt
         assert rebuilding[record.sequence].ids == prompt + generated
-    segments = segments_of(records)
+    segments = build_segments(records)
     assert sorted(place for segment in segments for place in segment.calls) == list(range(len(records)))
     assert sum(segment.sampled for segment in segments) == sum(len(generated) for _, generated in truths)
 
@@ -64,20 +64,22 @@ def test_a_session_holds_a_bounded_number_of_conversations() -> None:
 def test_reasons_by_what_was_said() -> None:
     old = said("system", "question", "answer", "output", "answer 2")
     assert (
-        reason_of(old, said("system", "question", "answer", "output", "answer 2", "x"))
+        find_reason(old, said("system", "question", "answer", "output", "answer 2", "x"))
         is SegmentReason.TEMPLATE_REWRITE
     )
     assert (
-        reason_of(old, said("system", "question", "answer", "o", "answer 2", "x")) is SegmentReason.COMPACTED
+        find_reason(old, said("system", "question", "answer", "o", "answer 2", "x"))
+        is SegmentReason.COMPACTED
     )
     assert (
-        reason_of(old, said("system", "question", "answer", "output" * 9, "answer 2")) is SegmentReason.EDITED
+        find_reason(old, said("system", "question", "answer", "output" * 9, "answer 2"))
+        is SegmentReason.EDITED
     )
-    assert reason_of(old, said("system", "question", "sum")) is SegmentReason.COMPACTED
-    assert reason_of(old, said("system", "question")) is SegmentReason.BRANCH
-    assert reason_of(old, said("another")) is SegmentReason.BRANCH
+    assert find_reason(old, said("system", "question", "sum")) is SegmentReason.COMPACTED
+    assert find_reason(old, said("system", "question")) is SegmentReason.BRANCH
+    assert find_reason(old, said("another")) is SegmentReason.BRANCH
     assert (
-        reason_of(old, said("system", "question", "answer", "output", "another answer" * 9))
+        find_reason(old, said("system", "question", "answer", "output", "another answer" * 9))
         is SegmentReason.BRANCH
     )
 
@@ -85,7 +87,7 @@ def test_reasons_by_what_was_said() -> None:
 def test_reasoning_that_was_not_sent_back_is_the_reason() -> None:
     thinking = (*said("question"), MessageDigest("assistant", 1, True, 5))
     silent = (*said("question"), MessageDigest("assistant", 1, False, 5), *said("next"))
-    assert reason_of(thinking, silent) is SegmentReason.REASONING_DROPPED
+    assert find_reason(thinking, silent) is SegmentReason.REASONING_DROPPED
 
 
 def test_the_texts_tell_what_a_template_did() -> None:

@@ -16,7 +16,7 @@ from tests.tokens.captures import captured
 def records_of(*calls: tuple[list[int], list[int]]) -> list[CallRecord]:
     ledger = Ledger()
     captures = [captured(prompt, generated) for prompt, generated in calls]
-    return [CallRecord.linked(capture, ledger.add(capture, None)) for capture in captures]
+    return [CallRecord.from_capture(capture, ledger.add(capture, None)) for capture in captures]
 
 
 def test_calls_that_extend_one_another_share_one_sequence() -> None:

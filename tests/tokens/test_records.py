@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.reasons import MaskReason
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, read_record
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import build_segments
 from tests.tokens.token_rows import drifting_row
 
 
@@ -18,7 +18,7 @@ async def damaged(**changes: Any) -> list[CallRecord]:
     row = await drifting_row("packed")
     items = [item for item in row["response"]["output"] if RECORD_FIELD in item]
     items[1][RECORD_FIELD] = {**items[1][RECORD_FIELD], **changes}
-    return calls_of(row)
+    return read_calls(row)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ async def test_a_damaged_record_is_masked_and_what_builds_on_it_too(changes: dic
     assert records[1].masked is MaskReason.DAMAGED_RECORD
     assert records[0].masked is None
     assert all(record.masked in (None, MaskReason.MISSING_BASE) for record in records[2:])
-    segments_of(records)
+    build_segments(records)
 
 
 def test_a_record_that_is_no_object_is_damaged() -> None:

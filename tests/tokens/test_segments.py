@@ -8,7 +8,7 @@ from nemo_gym.tokens._packing import CallTokens
 from nemo_gym.tokens.ids import IdSequence, encode_ids
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CallRecord
-from nemo_gym.tokens.segments import Part, segments_of
+from nemo_gym.tokens.segments import Part, build_segments
 
 
 def fingerprint(*ids: int) -> str:
@@ -32,7 +32,7 @@ FIRST = call((), [1, 2], [3])
 
 
 def test_calls_that_extend_one_another_are_one_segment() -> None:
-    (segment,) = segments_of([FIRST, call((1, 2, 3), [4], [5, 6])])
+    (segment,) = build_segments([FIRST, call((1, 2, 3), [4], [5, 6])])
     assert segment.token_ids == [1, 2, 3, 4, 5, 6]
     assert segment.loss_mask == [0, 0, 1, 0, 1, 1]
     assert segment.logprobs == [None, None, -0.5, None, -0.5, -0.5]
@@ -40,26 +40,26 @@ def test_calls_that_extend_one_another_are_one_segment() -> None:
 
 
 def test_two_calls_that_extend_the_same_one_share_its_tokens_as_context() -> None:
-    first, second = segments_of([FIRST, call((1, 2, 3), [4], [5]), call((1, 2, 3), [6], [7])])
+    first, second = build_segments([FIRST, call((1, 2, 3), [4], [5]), call((1, 2, 3), [6], [7])])
     assert (first.token_ids, first.loss_mask) == ([1, 2, 3, 4, 5], [0, 0, 1, 0, 1])
     assert (second.token_ids, second.loss_mask) == ([1, 2, 3, 6, 7], [0, 0, 0, 0, 1])
     assert second.reason is SegmentReason.BRANCH
 
 
 def test_a_call_that_keeps_a_part_begins_a_segment() -> None:
-    first, second = segments_of([FIRST, call((1, 2, 3), [9], [8], kept=2)])
+    first, second = build_segments([FIRST, call((1, 2, 3), [9], [8], kept=2)])
     assert (second.token_ids, second.loss_mask) == ([1, 2, 9, 8], [0, 0, 0, 1])
     assert (first.sampled, second.sampled) == (1, 1)
 
 
 def test_the_same_sample_twice_is_two_segments() -> None:
-    first, second = segments_of([FIRST, FIRST])
+    first, second = build_segments([FIRST, FIRST])
     assert first.token_ids == second.token_ids
     assert (first.calls, second.calls, second.reason) == ((0,), (1,), SegmentReason.UNLINKED)
 
 
 def test_every_position_has_its_call_and_part() -> None:
-    first, second = segments_of([FIRST, call((1, 2, 3), [4], [5, 6]), call((1, 2, 3), [9], [8], kept=2)])
+    first, second = build_segments([FIRST, call((1, 2, 3), [4], [5, 6]), call((1, 2, 3), [9], [8], kept=2)])
     assert first.spans == (
         (0, 2, 0, Part.PROMPT),
         (2, 3, 0, Part.SAMPLED),
@@ -71,9 +71,9 @@ def test_every_position_has_its_call_and_part() -> None:
 
 def test_a_masked_call_samples_nothing() -> None:
     masked = CallRecord(masked=MaskReason.INVALID_LOGPROBS)
-    (segment,) = segments_of([masked, FIRST, masked])
+    (segment,) = build_segments([masked, FIRST, masked])
     assert segment.calls == (1,)
-    assert segments_of([masked]) == segments_of([]) == []
+    assert build_segments([masked]) == build_segments([]) == []
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_a_masked_call_samples_nothing() -> None:
 )
 def test_inconsistent_records_are_refused(record: CallRecord) -> None:
     with pytest.raises(ValueError, match="call 1 cannot be rebuilt"):
-        segments_of([FIRST, record])
+        build_segments([FIRST, record])

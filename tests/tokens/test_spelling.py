@@ -28,7 +28,7 @@ def sampled() -> SampledTurns:
 
 @pytest.mark.parametrize("text", [SAMPLED, '{"n":1,"q":"Zürich"}', '{\n "q": "Z\\u00FCrich",\n "n": 1.0\n}'])
 def test_a_text_of_equal_value_is_replaced(sampled: SampledTurns, text: str) -> None:
-    assert sampled.restored([says(call(text))]) == [says(call(SAMPLED))]
+    assert sampled.restore_messages([says(call(text))]) == [says(call(SAMPLED))]
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_a_text_of_equal_value_is_replaced(sampled: SampledTurns, text: str) -> 
 )
 def test_other_calls_stay_as_they_are(sampled: SampledTurns, changed: dict[str, Any]) -> None:
     messages = [{"role": "user", "content": "hi"}, says(changed)]
-    assert sampled.restored(messages) == messages
+    assert sampled.restore_messages(messages) == messages
 
 
 def test_an_answer_without_ids_or_arguments_is_nothing_to_remember() -> None:
     arguments = SampledTurns()
     arguments.add({"role": "assistant", "content": "hi"})
     arguments.add(says({"function": {"arguments": "{}"}}, {"id": "a"}))
-    assert arguments.restored([says(call("{ }", "a"))]) == [says(call("{ }", "a"))]
+    assert arguments.restore_messages([says(call("{ }", "a"))]) == [says(call("{ }", "a"))]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_answer_without_ids_or_arguments_is_nothing_to_remember() -> None:
 def test_a_text_that_was_stripped_or_split_is_replaced(written: Any) -> None:
     turns = SampledTurns()
     turns.add({"role": "assistant", "content": "Hi there.\n"})
-    (restored,) = turns.restored([{"role": "assistant", "content": written, "name": "x"}])
+    (restored,) = turns.restore_messages([{"role": "assistant", "content": written, "name": "x"}])
     assert restored == {"role": "assistant", "content": "Hi there.\n", "name": "x"}
 
 
@@ -70,4 +70,4 @@ def test_a_text_that_was_sampled_so_stays(sampled: SampledTurns) -> None:
         sampled.add({"role": "assistant", "content": text})
     messages = [{"role": "assistant", "content": text} for text in ("Hi.", "Hi.\n", "Hello.")]
     messages += [{"role": "user", "content": " Hi."}]
-    assert sampled.restored(messages) == messages
+    assert sampled.restore_messages(messages) == messages

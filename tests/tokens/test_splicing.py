@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.tokens.splicing import spliced
+from nemo_gym.tokens.splicing import splice
 
 END, NEWLINE = 9, 8
 
@@ -33,4 +33,4 @@ END, NEWLINE = 9, 8
 def test_splicing(
     seen: list[int], closed: list[int], rendered: list[int], expected: list[int] | None
 ) -> None:
-    assert spliced(seen, closed, rendered) == expected
+    assert splice(seen, closed, rendered) == expected

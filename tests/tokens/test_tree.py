@@ -2,19 +2,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nemo_gym.responses.turns import Turn, turns_of_item
+from nemo_gym.responses.turns import Turn, read_item_turns
 from nemo_gym.tokens.reasons import UntrainedReason
-from nemo_gym.tokens.tree import CallTree, Edge, TrainedPaths, led_to, lineage, main_root, untrained_calls
+from nemo_gym.tokens.tree import (
+    CallTree,
+    Edge,
+    TrainedPaths,
+    collect_ancestors,
+    find_untrained_calls,
+    lineage,
+    main_root,
+)
 
 SUMMARY = "The user wants a boat.\nWe have built the hull."
 
 
 def user(text: str) -> Turn:
-    return turns_of_item({"role": "user", "content": text})[0]
+    return read_item_turns({"role": "user", "content": text})[0]
 
 
 def said(text: str) -> Turn:
-    return turns_of_item({"role": "assistant", "content": text})[0]
+    return read_item_turns({"role": "assistant", "content": text})[0]
 
 
 def a_rollout() -> tuple[CallTree, dict[str, str], Callable[[str], str]]:
@@ -54,26 +62,26 @@ def test_each_call_has_its_parent_and_edge() -> None:
 
 def test_the_calls_that_reached_the_end_are_trained() -> None:
     tree, answers, prompts = a_rollout()
-    untrained = untrained_calls(tree.nodes, TrainedPaths.REACHED_END, answers, prompts)
+    untrained = find_untrained_calls(tree.nodes, TrainedPaths.REACHED_END, answers, prompts)
     off = UntrainedReason.OFF_PATH
     assert untrained == {"title": off, "side": off, "down": UntrainedReason.FAILED}
 
 
 def test_other_choices_train_more() -> None:
     tree, answers, prompts = a_rollout()
-    every_root = untrained_calls(tree.nodes, TrainedPaths.EVERY_ROOT, answers, prompts)
+    every_root = find_untrained_calls(tree.nodes, TrainedPaths.EVERY_ROOT, answers, prompts)
     assert every_root.keys() == {"side", "down"}
-    assert untrained_calls(tree.nodes, TrainedPaths.EVERY_CALL, answers, prompts).keys() == {"down"}
+    assert find_untrained_calls(tree.nodes, TrainedPaths.EVERY_CALL, answers, prompts).keys() == {"down"}
 
 
 def test_a_copy_is_trained_only_if_the_conversation_goes_on_from_it() -> None:
     tree = CallTree()
     for call in ("one", "two"):
         tree.add(call, "same", [user("go")], [said(call)])
-    copies = untrained_calls(tree.nodes, TrainedPaths.EVERY_CALL, {}, str)
+    copies = find_untrained_calls(tree.nodes, TrainedPaths.EVERY_CALL, {}, str)
     assert copies == dict.fromkeys(("one", "two"), UntrainedReason.COPY)
     tree.add("next", "n", [user("go"), said("two"), user("on")], [said("end")])
-    copies = untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
+    copies = find_untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
     assert copies == {"one": UntrainedReason.COPY}
 
 
@@ -103,7 +111,7 @@ def test_a_summary_beside_kept_turns_compacts() -> None:
         assert (node.parent, node.edge) == ("sum", Edge.COMPACTS)
         node = tree.add("d", "4", [*prompt, said("C"), user("y")], [said("D")], lambda text=text: text)  # type: ignore[misc]
         assert (node.parent, node.edge) == ("c", Edge.CONTINUES)
-        assert not untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
+        assert not find_untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
 
 
 def test_a_turn_beside_a_summary_without_it_is_trained_too() -> None:
@@ -117,8 +125,8 @@ def test_a_turn_beside_a_summary_without_it_is_trained_too() -> None:
     assert (node.parent, node.edge, node.beside) == ("sum", Edge.COMPACTS, "b")
     node = tree.add("d", "4", [*prompt, said("C"), user("y")], [said("D")], lambda: SUMMARY)
     assert (node.parent, node.edge, node.beside) == ("c", Edge.CONTINUES, None)
-    assert led_to(tree.nodes, "d") == {"a", "b", "sum", "c", "d"}
-    assert not untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
+    assert collect_ancestors(tree.nodes, "d") == {"a", "b", "sum", "c", "d"}
+    assert not find_untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
 
 
 def test_a_repeated_answer_is_no_summary() -> None:

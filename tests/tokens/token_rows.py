@@ -6,10 +6,10 @@ from random import Random
 from typing import Any
 
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.rows.forms import ScoredRow
 from nemo_gym.tokens.records import CONTRACT_FIELDS
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import build_segments
 from tests.tokens.conversations import Ground, converse
 
 
@@ -18,7 +18,7 @@ async def drifting_row(form: str = "contract") -> ScoredRow:
     ground = Ground(template=ForgetfulTemplate(), odd_share=0.5, token_fields=form)
     for number in range(50):
         talk = await converse(ground, Random(number), str(number))
-        if len(segments_of(calls_of(talk.row))) > 2:
+        if len(build_segments(read_calls(talk.row))) > 2:
             return talk.row
     raise AssertionError("no conversation drifted")
 

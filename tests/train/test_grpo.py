@@ -7,8 +7,8 @@ from statistics import mean
 from typing import Any
 
 from nemo_gym.client import Rollout
-from nemo_gym.client.trl import for_trl, gym_reward
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.client.trl import build_trl_columns, gym_reward
+from nemo_gym.rows.calls import read_calls
 from tests.train.policy_gym import UNSCORABLE, policy_gym, task
 from tests.train.test_exports import ON_CPU
 from tests.train.test_tokens import TOLERANCE, largest_difference
@@ -48,7 +48,7 @@ def test_steps_on_rollouts_with_the_weights_pushed_back(tmp_path: Path) -> None:
             policy = make_model(tokenizer)
             policy.load_state_dict(trainer.model.state_dict())
             steps.append((policy, rollouts))
-            return for_trl(rollouts, len(prompts), tokenizer)
+            return build_trl_columns(rollouts, len(prompts), tokenizer)
 
         batch = len(QUESTIONS) * GENERATIONS
         settings = {**ON_CPU, "max_steps": STEPS, "per_device_train_batch_size": batch}
@@ -82,7 +82,7 @@ def segments(rollouts: list[Rollout]) -> list[Any]:
 
 
 def policy_versions(rollouts: list[Rollout]) -> set[Any]:
-    return {call.policy_version for each in rollouts for call in calls_of(each.row)}
+    return {call.policy_version for each in rollouts for call in read_calls(each.row)}
 
 
 def assert_has_weights_of_its_own(engine: Any, trained: Any) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.export.exporting import ExportSettings, export
-from nemo_gym.rows.calls import calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.rows.calls import read_calls
+from nemo_gym.tokens.segments import build_segments
 from tests.export.rows import token_rows, write
 from tests.train.rollouts import tool_rows
 
@@ -64,7 +64,7 @@ def test_verifiers_reads_episodes_as_the_segments_that_they_are(tmp_path: Path) 
     read = loaded_by("verifiers", tmp_path)
     assert [each["reward"] for each in read] == [row["reward"] for row in rows]
     for each, row in zip(read, rows, strict=True):
-        segments = segments_of(calls_of(row))
+        segments = build_segments(read_calls(row))
         assert [branch["token_ids"] for branch in each["branches"]] == [s.token_ids for s in segments]
         assert [branch["mask"] for branch in each["branches"]] == [
             [bool(bit) for bit in s.loss_mask] for s in segments

@@ -17,7 +17,7 @@ from nemo_gym.transport.circuit_breaker import (
     PROBE_CONNECTS_WITHIN_S,
     CircuitBreakers,
     CircuitState,
-    breakers_of,
+    find_breakers,
 )
 from tests.transport.doubles import Clock, Peer, broken, reply
 
@@ -58,7 +58,7 @@ async def test_a_call_outlasts_an_outage_that_is_shorter_than_its_budget() -> No
     answer = await caller(peer, clock, attempts=5, seconds=60).call("engine", "POST", "/x")
     assert answer.status == 200
     assert 20.0 <= clock.now <= 20.0 + LONGEST_BETWEEN_PROBES_S
-    assert not breakers_of(peer).by_url
+    assert not find_breakers(peer).by_url
 
 
 async def test_a_call_gives_up_when_the_outage_has_lasted_for_its_budget_and_is_final() -> None:
@@ -106,7 +106,7 @@ async def test_a_gateway_s_answer_opens_the_circuit_and_is_what_calls_come_to() 
     clock, peer = Clock(), Peer(reply(502, b"<html>"))
     first = await caller(peer, clock, attempts=5, seconds=30).call("engine", "GET", "/", repeatable=True)
     assert first.status == 502
-    breaker = breakers_of(peer).by_url.get(URL)
+    breaker = find_breakers(peer).by_url.get(URL)
     assert breaker is not None
     assert breaker.state is CircuitState.OPEN
     clock.now += 30.0
@@ -123,7 +123,7 @@ async def test_what_is_about_one_call_opens_no_circuit(play: Any) -> None:
             caller(peer, Clock(), attempts=3).call("engine", "GET", "/", repeatable=True),
             return_exceptions=True,
         )
-    assert not breakers_of(peer).by_url
+    assert not find_breakers(peer).by_url
 
 
 async def test_our_own_servers_envelopes_open_no_circuit() -> None:
@@ -131,7 +131,7 @@ async def test_our_own_servers_envelopes_open_no_circuit() -> None:
     peer = Peer(reply(503, wire))
     for _ in range(5):
         await caller(peer, Clock()).call("engine", "GET", "/", repeatable=True)
-    assert not breakers_of(peer).by_url
+    assert not find_breakers(peer).by_url
 
 
 async def test_a_passed_deadline_names_what_the_endpoint_fails_with() -> None:

@@ -22,7 +22,7 @@ from nemo_gym.failures import InputError
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.testing.serving import serving
-from nemo_gym.transport.control import CONTROL_ROUTES, is_control_route, routed_path
+from nemo_gym.transport.control import CONTROL_ROUTES, is_control_route, normalize_path
 from nemo_gym.transport.server_client import ServerClient
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import CounterEnvironment, ScriptedModel, call, task_row, text
@@ -182,7 +182,7 @@ def test_every_spelling_is_known_for_what_it_is(name: str) -> None:
     ],
 )
 def test_other_names_stay_what_they_are(written: str, path: str) -> None:
-    assert routed_path(written) == path
+    assert normalize_path(written) == path
     assert not is_control_route(written)
 
 
@@ -194,4 +194,4 @@ def test_a_task_can_declare_no_tool_by_such_a_name(name: str) -> None:
 
 
 def test_control_routes_are_written_as_they_are_routed() -> None:
-    assert {routed_path(route) for route in CONTROL_ROUTES} == CONTROL_ROUTES
+    assert {normalize_path(route) for route in CONTROL_ROUTES} == CONTROL_ROUTES

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.transport import Directory
-from nemo_gym.transport.directory import home_of
+from nemo_gym.transport.directory import choose_home
 
 
 def test_a_session_stays_with_its_replica_and_most_stay_when_one_goes() -> None:
@@ -25,15 +25,15 @@ def test_a_session_moves_only_to_an_added_replica_or_from_a_removed_one(
     session: str, before: int, after: int
 ) -> None:
     fewer, more = sorted((before, after))
-    home = home_of(session, more)
+    home = choose_home(session, more)
     assert 0 <= home < more
-    assert home_of(session, fewer) == home or home >= fewer
+    assert choose_home(session, fewer) == home or home >= fewer
 
 
 def test_the_share_that_moves_is_that_of_the_added_replicas() -> None:
     sessions = [f"task-{n}" for n in range(1000)]
     for before, after in ((20, 25), (20, 21), (3, 4)):
-        moved = sum(home_of(each, before) != home_of(each, after) for each in sessions)
+        moved = sum(choose_home(each, before) != choose_home(each, after) for each in sessions)
         share = 1 - before / after
         deviation = (len(sessions) * share * (1 - share)) ** 0.5
         assert abs(moved - len(sessions) * share) < 4 * deviation
@@ -51,7 +51,7 @@ def test_the_directory_reads_hosts_ports_and_replicas_from_the_configuration() -
         "not_started": {"responses_api_models": {"z": {"entrypoint": "app.py"}}},
         "policy_base_url": "http://elsewhere",
     }
-    directory = Directory.of_config(config)
+    directory = Directory.from_config(config)
     assert directory.replicas("env") == ("http://127.0.0.1:5", "http://127.0.0.1:6")
     assert directory.replicas("agent") == ("http://[::1]:7",)
     assert directory.names() == ("env", "agent")
@@ -66,7 +66,7 @@ def test_a_second_name_of_an_agent_has_its_addresses() -> None:
         "of_nothing": {"environment_servers": {"legacy_agent": {"agent_server": {"name": "missing"}}}},
         "duel": {"environment_servers": {"duel": {"host": "h", "port": 3}}},
     }
-    directory = Directory.of_config(config)
+    directory = Directory.from_config(config)
     assert (
         directory.replicas("solver_environment")
         == directory.replicas("solver")

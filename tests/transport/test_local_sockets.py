@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, closing
 import pytest
 
 from nemo_gym.transport import Call, HttpTransport, local_sockets
-from nemo_gym.transport.moving_caller import caller_of
+from nemo_gym.transport.moving_caller import build_caller
 
 pytestmark = pytest.mark.skipif(not local_sockets.IS_SUPPORTED, reason="abstract names exist on Linux only")
 
@@ -69,5 +69,5 @@ async def test_a_call_takes_the_port_while_the_backlog_of_the_socket_is_full() -
 
 def test_the_configuration_of_a_gym_names_its_sockets() -> None:
     transport = HttpTransport()
-    caller_of({"_ng_local_sockets": "run"}, transport, None)
+    build_caller({"_ng_local_sockets": "run"}, transport, None)
     assert transport.run == "run"

@@ -13,7 +13,7 @@ from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call, Caller, Deadline, Reply
-from nemo_gym.transport.moving_caller import MovingCaller, caller_of, own_name
+from nemo_gym.transport.moving_caller import MovingCaller, build_caller, own_name
 from nemo_gym.transport.moving_directory import MovingDirectory
 from tests.transport.doubles import Peer, broken, reply
 from tests.waiting import until
@@ -42,8 +42,8 @@ def given() -> Iterator[Bootstrap]:
 
 
 def test_callers_follow_moves_only_where_replicas_move() -> None:
-    assert type(caller_of({}, Silent(), "token")) is Caller
-    assert isinstance(caller_of({"_ng_directory": DOCUMENT}, Silent(), "token"), MovingCaller)
+    assert type(build_caller({}, Silent(), "token")) is Caller
+    assert isinstance(build_caller({"_ng_directory": DOCUMENT}, Silent(), "token"), MovingCaller)
 
 
 def test_only_a_replica_that_can_move_has_a_name_of_its_own(given: Bootstrap) -> None:

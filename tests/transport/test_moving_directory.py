@@ -9,7 +9,7 @@ import pytest
 
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Directory
-from nemo_gym.transport.moving_directory import MovingDirectory, directory_of
+from nemo_gym.transport.moving_directory import MovingDirectory, build_directory
 
 
 def moving(version: int, *replicas: tuple[str, int]) -> dict[str, Any]:
@@ -21,8 +21,8 @@ def replicas(count: int) -> list[tuple[str, int]]:
 
 
 def test_only_the_directory_of_a_gym_on_several_machines_moves() -> None:
-    assert type(directory_of({})) is Directory
-    assert isinstance(directory_of({"_ng_directory": moving(1)}), MovingDirectory)
+    assert type(build_directory({})) is Directory
+    assert isinstance(build_directory({"_ng_directory": moving(1)}), MovingDirectory)
 
 
 def test_a_replica_that_moves_keeps_its_sessions() -> None:

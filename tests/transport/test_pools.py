@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from nemo_gym.transport.circuit_breaker import breakers_of
+from nemo_gym.transport.circuit_breaker import find_breakers
 from nemo_gym.transport.pools import (
     close_transports,
     open_circuits,
@@ -19,8 +19,8 @@ async def test_a_gym_with_tls_has_a_transport_of_its_own(tmp_path: Path) -> None
     assert transport_to(config) is transport_to(config)
     assert transport_to(config) is not process_transport(), "engines are not trusted by the gym's `ca`"
     assert transport_to({}) is process_transport()
-    breakers_of(process_transport()).refusals += 1
-    breakers_of(transport_to(config)).refusals += 2
+    find_breakers(process_transport()).refusals += 1
+    find_breakers(transport_to(config)).refusals += 2
     assert rate_limited_calls() == 3
     assert open_circuits() == []
     await close_transports()

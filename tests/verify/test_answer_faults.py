@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from nemo_gym.failures import InputError, VerifierError
-from nemo_gym.verify.answer_faults import AnswerFault, possible_fault, scored
+from nemo_gym.verify.answer_faults import AnswerFault, possible_fault, score_with_control
 
 Verification = Callable[[], Awaitable[float]]
 
@@ -41,19 +41,21 @@ def test_a_verdict_that_is_none_can_be_an_answer_s_fault(code: str) -> None:
 
 
 async def test_a_fault_that_repeats_and_spares_the_control_is_the_answer_s() -> None:
-    result = await scored(raising(ValueError("x"), ValueError("x")), raising(None))
+    result = await score_with_control(raising(ValueError("x"), ValueError("x")), raising(None))
     assert result == AnswerFault("raised", "ValueError: x")
 
 
 async def test_a_fault_that_passes_is_none() -> None:
-    assert await scored(raising(ValueError("x"), None), raising()) == 1.0
+    assert await score_with_control(raising(ValueError("x"), None), raising()) == 1.0
 
 
 async def test_a_fault_that_the_control_has_too_is_the_environment_s() -> None:
     with pytest.raises(ValueError, match="the answer's"):
-        await scored(raising(ValueError("the answer's"), ValueError("again")), raising(KeyError("control")))
+        await score_with_control(
+            raising(ValueError("the answer's"), ValueError("again")), raising(KeyError("control"))
+        )
 
 
 async def test_an_error_of_the_machine_in_the_second_try_is_a_failure() -> None:
     with pytest.raises(OSError, match="disk"):
-        await scored(raising(ValueError("x"), OSError(28, "disk")), raising())
+        await score_with_control(raising(ValueError("x"), OSError(28, "disk")), raising())

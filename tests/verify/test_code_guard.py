@@ -282,7 +282,9 @@ def test_the_source_needs_the_standard_library_only() -> None:
     tree = ast.parse(
         __import__("pathlib").Path(find_classes.__code__.co_filename).read_text(encoding="utf-8")
     )
-    imported = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+    imported = {
+        alias.name for element in tree.body if isinstance(element, ast.Import) for alias in element.names
+    }
     assert imported <= {"gc", "os", "sys", "types", "weakref"}
 
 

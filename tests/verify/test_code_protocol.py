@@ -12,19 +12,19 @@ from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.verify._code_protocol import HarnessReply, open_harness
 from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
 
-PYTHON = PythonInstallation.of_the_gym()
+PYTHON = PythonInstallation.from_gym()
 
 
 async def test_a_harness_that_does_not_start_is_a_failure_of_the_machine() -> None:
     broken = replace(PYTHON, flags=("--no-such-flag",))
     with pytest.raises(VerifierError, match="A sandbox did not start") as caught:
-        async with open_harness(ConfinedRunner.for_python(PYTHON), broken, SandboxLimits(wall_s=10)):
+        async with open_harness(ConfinedRunner.from_python(PYTHON), broken, SandboxLimits(wall_s=10)):
             pass
     assert (caught.value.failure.code, caught.value.failure.retryable) == ("sandbox_failed", True)
 
 
 async def test_a_harness_answers_with_a_word_and_json() -> None:
-    async with open_harness(ConfinedRunner.for_python(PYTHON), PYTHON, SandboxLimits(wall_s=60)) as harness:
+    async with open_harness(ConfinedRunner.from_python(PYTHON), PYTHON, SandboxLimits(wall_s=60)) as harness:
         limit = harness.process.cpu_limit(10)
         await harness.send({"part": "calls", "sources": ["def f(x): return (x, 1)"]}, limit)
         assert (await harness.receive(limit)).word == "loaded"

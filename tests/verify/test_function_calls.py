@@ -8,10 +8,10 @@ import pytest
 from nemo_gym.failures import InputError
 from nemo_gym.verify.function_calls import (
     FunctionCall,
-    calls_of,
     compare_calls,
     is_same_call,
     read_expected_calls,
+    read_function_calls,
 )
 
 
@@ -27,13 +27,13 @@ def test_calls_are_read_from_a_response() -> None:
         {"type": "function_call", "name": "bad", "arguments": '{"a": '},
         {"type": "function_call", "name": "list", "arguments": "[1]"},
     ]
-    assert calls_of({"output": output}) == [
+    assert read_function_calls({"output": output}) == [
         call("add", a=1, b=[2]),
         call("stop"),
         FunctionCall("bad", None),
         FunctionCall("list", None),
     ]
-    assert calls_of({}) == []
+    assert read_function_calls({}) == []
 
 
 def test_dataset_calls_have_two_forms_and_all_invalid_ones_are_reported() -> None:

@@ -14,12 +14,12 @@ import pytest
 from nemo_gym.config.prompts import PromptConfig
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.verify import matching
-from nemo_gym.verify.answer_faults import AnswerFault, scored, scored_in_worker
+from nemo_gym.verify.answer_faults import AnswerFault, score_in_worker, score_with_control
 from nemo_gym.verify.answers import AnswerForm, final_answer, final_text
 from nemo_gym.verify.code_blocks import PYTHON_LANGUAGES, complete_programs, final_code
 from nemo_gym.verify.code_execution import CallCase, Checks, CodeRunner, ProgramCase
 from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EquivalenceJudge
-from nemo_gym.verify.function_calls import calls_of, compare_calls, read_expected_calls
+from nemo_gym.verify.function_calls import compare_calls, read_expected_calls, read_function_calls
 from nemo_gym.verify.json_equality import is_same_json
 from nemo_gym.verify.json_schema import fits_schema, schema_problems
 from nemo_gym.verify.math_equality import compare
@@ -75,7 +75,7 @@ async def texts(text: str) -> object:
 
 async def patterns(text: str) -> object:
     arguments = (["(a+)+b", r"Answer: (.*)"], text)
-    return await scored_in_worker(last_capture, *arguments, control=([r"a"], "a"), timeout_s=1.0)
+    return await score_in_worker(last_capture, *arguments, control=([r"a"], "a"), timeout_s=1.0)
 
 
 RUNNER = CodeRunner()
@@ -108,8 +108,11 @@ async def values(text: str) -> object:
 async def function_calls(text: str) -> object:
     response = {"output": [{"type": "function_call", "name": text, "arguments": text}]}
     expected = read_expected_calls([{"name": "f", "arguments": {"a": 1}}])
-    found = [compare_calls(expected, calls_of(response), in_order=in_order) for in_order in (True, False)]
-    return [str(call) for call in calls_of(response)], found
+    found = [
+        compare_calls(expected, read_function_calls(response), in_order=in_order)
+        for in_order in (True, False)
+    ]
+    return [str(call) for call in read_function_calls(response)], found
 
 
 async def judged(text: str) -> object:
@@ -121,7 +124,7 @@ async def judged(text: str) -> object:
     async def ask(answer: str) -> object:
         return await judge.compare(model.client, expected="x", answer=answer, fields={"question": "?"})
 
-    return await scored(lambda: ask(text), lambda: ask("x"))
+    return await score_with_control(lambda: ask(text), lambda: ask("x"))
 
 
 async def queries(text: str) -> object:

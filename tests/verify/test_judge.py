@@ -14,8 +14,8 @@ from nemo_gym.prompt import PromptConfig
 from nemo_gym.verify.judge import (
     Judge,
     JudgeOptions,
+    compute_mark,
     fence,
-    mark_of,
     read_template,
 )
 from tests.verify.judges import READ, ScriptedJudge, ask, make_judge
@@ -50,9 +50,10 @@ async def test_untrusted_text_is_fenced_by_an_unpredictable_mark() -> None:
 
 
 def test_the_mark_depends_on_the_texts_only() -> None:
-    assert mark_of(["a", "b"]) == mark_of(["a", "b"])
+    assert compute_mark(["a", "b"]) == compute_mark(["a", "b"])
     assert (
-        len({mark_of(texts) for texts in (["a", "b"], ["ab"], ["b", "a"], ["a", "b", ""], ["\ud800"])}) == 5
+        len({compute_mark(texts) for texts in (["a", "b"], ["ab"], ["b", "a"], ["a", "b", ""], ["\ud800"])})
+        == 5
     )
     assert fence("x", "M") == "<<<M\nx\nM>>>"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._notation import is_same_spelling, spelled, write_scripts
+from nemo_gym.verify._notation import is_same_spelling, normalize_spelling, write_scripts
 
 
 @pytest.mark.parametrize(
@@ -21,20 +21,20 @@ from nemo_gym.verify._notation import is_same_spelling, spelled, write_scripts
     ],
 )
 def test_ways_to_write_one_text_have_one_spelling(texts: tuple[str, ...]) -> None:
-    assert len({"".join(spelled(text).split()) for text in texts}) == 1
+    assert len({"".join(normalize_spelling(text).split()) for text in texts}) == 1
 
 
 def test_a_full_width_letter_is_a_plain_one() -> None:
-    assert spelled("Ａ") == "A"
+    assert normalize_spelling("Ａ") == "A"
 
 
 def test_a_mixed_number_is_no_quotient() -> None:
-    assert spelled("2⅛") != spelled("21⁄8")
+    assert normalize_spelling("2⅛") != normalize_spelling("21⁄8")
 
 
 def test_a_run_of_raised_digits_is_one_exponent() -> None:
     assert write_scripts("x¹⁰₂") == "x^{10}_{2}"
-    assert spelled(r"\sqrt{2}^{4}") == r"\sqrt{2}^{4}"
+    assert normalize_spelling(r"\sqrt{2}^{4}") == r"\sqrt{2}^{4}"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_run_of_raised_digits_is_one_exponent() -> None:
     ],
 )
 def test_a_formula_has_the_marks_that_its_parser_needs(text: str, expected: str) -> None:
-    assert spelled(text) == expected
+    assert normalize_spelling(text) == expected
 
 
 @pytest.mark.parametrize(

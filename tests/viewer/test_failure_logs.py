@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.clock import log_time
-from nemo_gym.viewer.failure_logs import lines_around, log_of
+from nemo_gym.viewer.failure_logs import lines_around, read_failure_logs
 
 NOON = datetime(2026, 5, 1, 12).timestamp()
 """A time of no meaning."""
@@ -30,7 +30,7 @@ def failure(at: float | None = NOON, peer: str | None = "policy", hops: Any = No
 
 
 def lines_of(row: dict[str, Any], logs: Path) -> list[str]:
-    return [line for part in log_of(row, logs) for line in part["lines"]]
+    return [line for part in read_failure_logs(row, logs) for line in part["lines"]]
 
 
 @pytest.fixture(params=[stamped, stamped_by_an_earlier_version], ids=["utc", "local"])
@@ -42,7 +42,7 @@ def logs(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def test_the_lines_are_those_of_the_minute_before_with_their_tracebacks(logs: Path) -> None:
-    (part,) = log_of(failure(), logs)
+    (part,) = read_failure_logs(failure(), logs)
     assert part["file"] == "policy.log"
     seconds = [int(found[1]) for line in part["lines"] if (found := re.search(r"second (-?\d+)$", line))]
     assert seconds == list(range(-60, 5, 5))
@@ -76,7 +76,7 @@ def test_a_failure_without_a_time_or_a_log_has_no_lines(logs: Path) -> None:
         {"_ng_failed_at": NOON},
     ):
         assert lines_of(row, logs) == []
-    assert log_of(failure(), None) == []
+    assert read_failure_logs(failure(), None) == []
     assert lines_of(failure(peer="../policy"), logs / "missing") == []
 
 
@@ -109,7 +109,10 @@ def test_servers_in_one_process_share_a_log(tmp_path: Path) -> None:
 def test_every_replica_has_its_lines(tmp_path: Path) -> None:
     for replica in range(2):
         (tmp_path / f"policy.{replica}.log").write_text(stamped(0, f"from {replica}"), encoding="utf-8")
-    assert [part["file"] for part in log_of(failure(), tmp_path)] == ["policy.0.log", "policy.1.log"]
+    assert [part["file"] for part in read_failure_logs(failure(), tmp_path)] == [
+        "policy.0.log",
+        "policy.1.log",
+    ]
 
 
 def test_long_and_many_lines_are_bounded(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.row_index import entry_of
+from nemo_gym.rollouts.output.row_index import build_entry
 from nemo_gym.viewer.filtering import RowFilter
 
 ROWS: list[dict[str, Any]] = [
@@ -38,7 +38,7 @@ ROWS: list[dict[str, Any]] = [
 def selected(text: str) -> list[int]:
     wanted = RowFilter(text)
     lines = [orjson.dumps(row) + b"\n" for row in ROWS]
-    return [at for at, row in enumerate(ROWS) if wanted.matches(entry_of(row), lines[at])]
+    return [at for at, row in enumerate(ROWS) if wanted.matches(build_entry(row), lines[at])]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_terms(text: str, rows: list[int]) -> None:
 
 def test_escaped_texts_are_found_too() -> None:
     line = b'{"answer":"gr\\u00f6\\u00dfer"}\n'
-    assert RowFilter("größer").matches(entry_of({}), line)
+    assert RowFilter("größer").matches(build_entry({}), line)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from nemo_gym.names import NODES_FILE
-from nemo_gym.viewer.nodes import Standing, logs_in, nodes_of, summary_of
+from nemo_gym.viewer.nodes import Standing, logs_in, read_nodes, summarize_nodes
 from nemo_gym.viewer.runs import find_runs
 from tests.browser.rows import LOST_AT, nodes_document, row_of, write_nodes, write_run
 
@@ -17,7 +17,7 @@ NOW = LOST_AT + 10
 
 
 def found_in(document: dict[str, Any], *, is_kept: bool = False) -> dict[str, Any]:
-    found = nodes_of(document, is_kept=is_kept, now=NOW)
+    found = read_nodes(document, is_kept=is_kept, now=NOW)
     assert found is not None
     return found
 
@@ -38,7 +38,7 @@ def test_nodes_replicas_and_events_are_those_of_the_file() -> None:
         "servers": ["policy"],
     }
     assert moved["kind"] == "moved"
-    assert summary_of(found) == {"count": 2, "up": 1, "losses": 1}
+    assert summarize_nodes(found) == {"count": 2, "up": 1, "losses": 1}
     assert logs_in(found) == {"node_node1.log", "node_node2.log", "policy.0.log", "policy.1.log"}
 
 
@@ -61,7 +61,7 @@ def test_the_standing_tells_of_when_the_nodes_are(
 def test_fields_of_other_types_are_left_out(wrong: Any) -> None:
     for name in ("at", "events", "replicas", "left_out"):
         found_in(nodes_document(**{name: wrong}))
-    assert nodes_of({**nodes_document(), "nodes": wrong}, is_kept=False) is None
+    assert read_nodes({**nodes_document(), "nodes": wrong}, is_kept=False) is None
     fields = {name: wrong for part in ("nodes", "replicas", "events") for name in nodes_document()[part][0]}
     parts = {part: [fields] for part in ("nodes", "replicas", "events")}
     found = found_in(nodes_document(**parts))

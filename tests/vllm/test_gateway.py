@@ -13,7 +13,7 @@ import orjson
 
 from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
-from nemo_gym.engines.responses_upstream import without_our_fields
+from nemo_gym.engines.responses_upstream import drop_our_fields
 from nemo_gym.transport import Call, InMemoryTransport
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.engines.gateway.rollouts import TOKEN, WITH_TOKEN, bearer
@@ -59,7 +59,7 @@ async def record_of_an_agent(transport: InMemoryTransport) -> dict[str, Any]:
         await ask("/v1/responses", body, key)  # a copy, which the conversation does not go on from
         answer = await ask("/v1/responses", body, key)
         await ask("/v1/responses", body, {**key, "x-stainless-retry-count": "1"})
-        history += without_our_fields(answer["output"])
+        history += drop_our_fields(answer["output"])
     return dict(await ask("/ng-rollouts/r", None, WITH_TOKEN, "GET"))
 
 

@@ -22,8 +22,8 @@ import psutil
 import pytest
 import yaml
 
-from nemo_gym.rows.calls import calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.rows.calls import read_calls
+from nemo_gym.tokens.segments import build_segments
 from tests.cluster.cluster_gym import ClusterGym
 from tests.cluster.namespaces import Machines
 from tests.vllm.conftest import START_TIMEOUT_S, VENV
@@ -98,7 +98,7 @@ def _is_on(node: str, process: psutil.Process) -> bool:
 
 def worst_difference(rows: Sequence[dict[str, Any]], model: Path, file: Path) -> float:
     """The largest difference between the log-probabilities of rows and those of a model."""
-    segments = [segment for row in rows for segment in segments_of(calls_of(row))]
+    segments = [segment for row in rows for segment in build_segments(read_calls(row))]
     kept = [{"token_ids": s.token_ids, "loss_mask": s.loss_mask, "logprobs": s.logprobs} for s in segments]
     file.write_text(json.dumps(kept))
     words = [VENV / "bin" / "python", Path(__file__).parent / "recompute.py", model, file]
@@ -143,10 +143,10 @@ def check_rollouts_over_a_killed_engine(gym: ClusterGym, folder: Path) -> None:
     rows = gym.rows()
     assert len(rows) == REPEATS * TASKS
     for row in rows:
-        records = calls_of(row)
+        records = read_calls(row)
         assert len(records) == STEPS
         assert not [record.masked for record in records if record.masked]
-        sampled = sum(segment.sampled for segment in segments_of(records))
+        sampled = sum(segment.sampled for segment in build_segments(records))
         assert sampled == row["_ng_usage"]["output_tokens"] > 0
     assert gym.failures() == []
 
@@ -160,7 +160,7 @@ def check_weights(gym: ClusterGym, model: Path, folder: Path) -> None:
     assert gym.collect(REPEATS, "+overwrite=true", agent=AGENT, tasks=tasks).wait(START_TIMEOUT_S) == 0
     rows = gym.rows()
     assert len(rows) == REPEATS * TASKS
-    assert {record.policy_version for row in rows for record in calls_of(row)} == {1}
+    assert {record.policy_version for row in rows for record in read_calls(row)} == {1}
     worst = worst_difference(rows, model, folder / "segments.json")
     sys.stdout.write(f"largest difference to the new weights: {worst:.2e}\n")
     assert math.expm1(worst) < 1e-3

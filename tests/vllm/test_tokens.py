@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from nemo_gym.engines.policy import PolicyUpdate
-from nemo_gym.engines.responses_upstream import without_our_fields
-from nemo_gym.rows.calls import as_trainers_read, calls_of
+from nemo_gym.engines.responses_upstream import drop_our_fields
+from nemo_gym.rows.calls import convert_for_trainers, read_calls
 from nemo_gym.tokens.records import CallRecord
-from nemo_gym.tokens.segments import Segment, segments_of
+from nemo_gym.tokens.segments import Segment, build_segments
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.pools import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
@@ -56,7 +56,7 @@ async def roll_out(server: VLLMModel, session: str, **params: Any) -> dict[str, 
         asked = {"input": history, "tools": [TOOL], "parallel_tool_calls": False, "max_output_tokens": 300}
         response = await server.respond({**asked, **params})
         output += response["output"]
-        history = [*history, *without_our_fields(response["output"])]
+        history = [*history, *drop_our_fields(response["output"])]
         calls = [item for item in response["output"] if item["type"] == "function_call"]
         answers = [
             {"type": "function_call_output", "call_id": call["call_id"], "output": "Rain."} for call in calls
@@ -71,11 +71,11 @@ async def roll_out_many(server: VLLMModel, **params: Any) -> list[dict[str, Any]
 
 
 def calls_in(rows: list[dict[str, Any]]) -> list[CallRecord]:
-    return [record for row in rows for record in calls_of(row)]
+    return [record for row in rows for record in read_calls(row)]
 
 
 def segments_in(rows: list[dict[str, Any]]) -> list[Segment]:
-    return [segment for row in rows for segment in segments_of(calls_of(row))]
+    return [segment for row in rows for segment in build_segments(read_calls(row))]
 
 
 def test_a_real_engine_is_found_trainable(vllm_url: str) -> None:
@@ -103,7 +103,7 @@ def test_logprobs_of_the_segments_are_the_models_own(
     rows = run(roll_out_many(server))
     assert not any(record.masked for record in calls_in(rows))
     for row in rows:
-        assert read_as_nemo_rl(as_trainers_read(row))
+        assert read_as_nemo_rl(convert_for_trainers(row))
     segments = segments_in(rows)
     assert sum(segment.sampled for segment in segments) > 0
     file = tmp_path / "segments.json"
@@ -136,7 +136,7 @@ def test_weights_are_reloaded_with_a_new_version(vllm_url: str) -> None:
     answer = run(server.update_policy(PolicyUpdate(version=3, reload_weights=True)))
     assert answer["version"] == 3
     row = run(roll_out(server, "after"))
-    assert {record.policy_version for record in calls_of(row)} == {3}
+    assert {record.policy_version for record in read_calls(row)} == {3}
 
 
 def test_reloading_drops_what_the_old_weights_cached(vllm_url: str) -> None:

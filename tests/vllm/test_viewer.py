@@ -12,8 +12,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.rows.calls import calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.rows.calls import read_calls
+from nemo_gym.tokens.segments import build_segments
 from tests.browser.conftest import serving
 from tests.vllm.conftest import MODEL
 from tests.vllm.test_vllm import TASKS, collect, write_tasks
@@ -62,7 +62,7 @@ def test_ids_logprobs_masks_and_texts_are_those_of_vllm(vllm_url: str, tmp_path:
     assert len(shown) == len(rows) == TASKS
     positions = known = 0
     for row, answer in zip(rows, shown, strict=True):
-        segments = segments_of(calls_of(row))
+        segments = build_segments(read_calls(row))
         assert [each["ids"] for each in answer["segments"]] == [segment.token_ids for segment in segments]
         assert [each["mask"] for each in answer["segments"]] == [segment.loss_mask for segment in segments]
         assert [each["logprobs"] for each in answer["segments"]] == [segment.logprobs for segment in segments]

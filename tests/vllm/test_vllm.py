@@ -14,9 +14,9 @@ import openai
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.testing.serving import LoopbackServers
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import build_segments
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.vllm.conftest import CONTEXT, MODEL
 
@@ -91,10 +91,10 @@ def test_tool_calling_rollouts_with_token_ids(vllm_url: str, tmp_path: Path) -> 
         assert all(
             json.loads(item["output"])["city"] for item in output if item["type"] == "function_call_output"
         )
-        records = calls_of(row)
+        records = read_calls(row)
         assert len(records) == STEPS
         assert not [record.masked for record in records if record.masked]
-        segments = segments_of(records)
+        segments = build_segments(records)
         sampled = sum(segment.sampled for segment in segments)
         assert sampled == row["_ng_usage"]["output_tokens"]
         seen: list[int] = []

@@ -16,7 +16,7 @@ from nemo_gym.config.components import (
     ComponentKind,
     find_components,
 )
-from nemo_gym.config.pydantic_problems import keys_of
+from nemo_gym.config.pydantic_problems import list_keys
 
 TARGETS = (ENVIRONMENT, BENCHMARK, RESOURCES_SERVER)
 """The kinds of a positional name."""
@@ -64,5 +64,5 @@ def _names(kinds: tuple[ComponentKind, ...], typed: str) -> list[CompletionItem]
 
 def _keys(command: str, typed: str) -> list[CompletionItem]:
     plus = "++" if typed.startswith("++") else "+"
-    keys = keys_of(import_module(f"nemo_gym.cli.{command}").COMMAND.keys)
+    keys = list_keys(import_module(f"nemo_gym.cli.{command}").COMMAND.keys)
     return [CompletionItem(f"{plus}{key}=") for key in sorted(keys) if f"{plus}{key}=".startswith(typed)]

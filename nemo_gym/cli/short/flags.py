@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from nemo_gym.config.spelling import spelled
+from nemo_gym.config.spelling import spell
 
 _VARIABLE = re.compile(r"env:([A-Za-z_]\w*)")
 
@@ -30,7 +30,7 @@ class Flag:
     """The key that it sets, by default of the same name. With an empty one, the translation of the verb reads it."""
     form: Literal["text", "texts", "number", "decimal", "value"] = "text"
     """`texts` may be repeated. `decimal` and `value` are written as they are: a number, or a number or a word."""
-    write: Callable[[Any], str] = spelled
+    write: Callable[[Any], str] = spell
     """Writes the value as an override."""
 
     @property
@@ -54,7 +54,7 @@ class Flag:
             metavar=self.metavar,
             multiple=self.form == "texts",
             type=kind,
-            callback=_checked_number if self.form == "decimal" else None,
+            callback=_check_number if self.form == "decimal" else None,
             help=self.help,
             shell_complete=self._complete,
         )
@@ -72,7 +72,7 @@ class Flag:
         return [f"++{self.target}={text}"]
 
 
-def _checked_number(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _check_number(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Return a number as it was typed: a run keeps its identity where 1 and 1.0 mean the same."""
     try:
         float(value or 0)
@@ -88,12 +88,12 @@ def key_or_variable(text: str) -> str:
         return f"${{oc.env:{variable[1]}}}"
     warning = "other users of this machine can read --model-api-key in the list of processes"
     print(f"gym: warning: {warning}; write --model-api-key env:NAME", file=sys.stderr)
-    return spelled(text)
+    return spell(text)
 
 
 def first_or_list(values: tuple[str, ...]) -> str:
     """Return repeated values as an override: a list, or the only value."""
-    return spelled(values[0] if len(values) == 1 else list(values))
+    return spell(values[0] if len(values) == 1 else list(values))
 
 
 def head_address(text: str) -> str:
@@ -101,7 +101,7 @@ def head_address(text: str) -> str:
     address = urlsplit(text if "//" in text else f"//{text}")
     with suppress(ValueError):  # of a port that is not a number
         if address.hostname and address.port:
-            return f"{{host: {spelled(address.hostname)}, port: {address.port}}}"
+            return f"{{host: {spell(address.hostname)}, port: {address.port}}}"
     raise click.UsageError(f"--head: {text!r} is not HOST:PORT, such as 127.0.0.1:11000.")
 
 

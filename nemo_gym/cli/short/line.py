@@ -34,7 +34,7 @@ class VerbGroup(click.Group):
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             known = self.list_commands(ctx)
             choices = f"Choose one of {', '.join(known)}."
-            near = _of_other_groups(args[0]) or did_you_mean(args[0], [*known, *self.other_verbs])
+            near = _suggest_group(args[0]) or did_you_mean(args[0], [*known, *self.other_verbs])
             ctx.fail(f"There is no verb {args[0]!r}. {near or choices}")
         return super().resolve_command(ctx, args)
 
@@ -73,7 +73,7 @@ def parser() -> click.Group:
     return whole
 
 
-def _of_other_groups(verb: str) -> str | None:
+def _suggest_group(verb: str) -> str | None:
     """Return the hint for a verb that another group has."""
     groups = [
         *(["gym"] if verb in TOP else []),

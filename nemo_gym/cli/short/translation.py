@@ -13,7 +13,7 @@ import click
 from nemo_gym.cli.short.flags import MODEL, first_or_list
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.selection import NamedConfig, SelectedConfig, select
-from nemo_gym.config.spelling import spelled
+from nemo_gym.config.spelling import spell
 from nemo_gym.paths import extra_roots, set_extra_roots
 
 RESULTS = Path("results")
@@ -95,7 +95,7 @@ def _check_count(given: Sequence[str], usage: str) -> None:
         raise click.UsageError(f"Unexpected argument {given[len(words)]!r}.")
 
 
-def listed(line: GymLine) -> Target:
+def translate_list(line: GymLine) -> Target:
     """`gym list [KIND] [NAME]`."""
     from nemo_gym.cli.list import KINDS
 
@@ -105,18 +105,18 @@ def listed(line: GymLine) -> Target:
         raise click.UsageError(f"There is no kind {kind!r}. `gym search {kind}` finds names.")
     _check_count(line.names, line.usage)
     pairs = zip(("kind", "name"), line.names, strict=False)
-    named = [f"++{key}={spelled(name.replace('_', '-') if key == 'kind' else name)}" for key, name in pairs]
+    named = [f"++{key}={spell(name.replace('_', '-') if key == 'kind' else name)}" for key, name in pairs]
     return Target(line.command, [*named, *line.overrides])
 
 
-def searched(line: GymLine) -> Target:
+def translate_search(line: GymLine) -> Target:
     """`gym search WORD...`."""
     if not line.names:
         raise click.UsageError("Give a word to search for.")
-    return Target(line.command, [f"++words={spelled(list(line.names))}", *line.overrides])
+    return Target(line.command, [f"++words={spell(list(line.names))}", *line.overrides])
 
 
-def scaled(line: GymLine) -> Target:
+def translate_scale(line: GymLine) -> Target:
     """`gym env scale NAME=REPLICAS...`. Names with a dash are no overrides of a command line, others look like some."""
     pairs = [*line.names, *(each for each in line.extras if not each.startswith("+"))]
     wrong = next((each for each in pairs if not re.fullmatch(r"[^=]+=-?\d+", each)), None)
@@ -127,59 +127,59 @@ def scaled(line: GymLine) -> Target:
     return Target(line.command, [*(f"++servers.{pair}" for pair in pairs), *line.flags, *extras])
 
 
-def stored_on_hub(line: GymLine) -> Target:
+def translate_hub_dataset(line: GymLine) -> Target:
     """A dataset on the Hugging Face hub, the only storage."""
     if line.values.get("storage") not in (None, "hf"):
         raise click.UsageError("--storage: only the Hugging Face hub (hf) is supported.")
     return plain(line)
 
 
-def prepared(line: GymLine) -> Target:
+def translate_prepare(line: GymLine) -> Target:
     """The files of benchmarks and environments, and nothing that only a run needs."""
-    return Target(line.command, _selected(line, needs_model=False).overrides)
+    return Target(line.command, _select_config(line, needs_model=False).overrides)
 
 
-def configured(line: GymLine) -> Target:
+def translate_configured(line: GymLine) -> Target:
     """The positional arguments and options select a configuration, with the policy's model."""
-    return Target(line.command, _selected(line).overrides)
+    return Target(line.command, _select_config(line).overrides)
 
 
-def inspected(line: GymLine) -> Target:
-    """Like `configured`; a policy without a URL is left open, because nothing starts."""
+def translate_inspection(line: GymLine) -> Target:
+    """Like `translate_configured`; a policy without a URL is left open, because nothing starts."""
     has_model = line.values.get("model_type") or line.has_key("policy_base_url")
-    return Target(line.command, _selected(line, needs_model=bool(has_model)).overrides)
+    return Target(line.command, _select_config(line, needs_model=bool(has_model)).overrides)
 
 
-def evaluated(line: GymLine) -> Target:
+def translate_eval(line: GymLine) -> Target:
     """A run: with an output by name and the split of benchmarks, or from the servers of a running gym."""
     if line.values.get("no_serve"):
-        return _without_servers(line)
+        return _translate_eval_without_servers(line)
     if line.values.get("head"):
         raise click.UsageError("--head names a running gym, so it needs --no-serve.")
     if line.values.get("use_running_code"):
         raise click.UsageError("--use-running-code is about a running gym, so it needs --no-serve.")
-    selected = _selected(line)
+    selected = _select_config(line)
     arguments = selected.overrides
     if not line.has_key("output_jsonl_fpath") and "output_jsonl_fpath" not in selected.keys:
         output = RESULTS / f"{selected.name or 'rollouts'}.jsonl"
-        arguments.append(f"++output_jsonl_fpath={spelled(str(output))}")
+        arguments.append(f"++output_jsonl_fpath={spell(str(output))}")
     if selected.is_benchmark and not line.has_key("split") and not line.has_key("input_jsonl_fpath"):
         arguments.append("++split=benchmark")
     return Target(line.command, arguments)
 
 
-def _without_servers(line: GymLine) -> Target:
+def _translate_eval_without_servers(line: GymLine) -> Target:
     for flag in MODEL:
         if line.values.get(flag.parameter):
             raise click.UsageError(
                 f"{flag.names.split()[0]} has no effect with --no-serve: the gym runs already."
             )
-    _selected(line, needs_model=False)  # reports unknown names
+    _select_config(line, needs_model=False)  # reports unknown names
     uses_running_code = ["++use_running_code=true"] if line.values.get("use_running_code") else []
     return Target("collect_rollouts", [*line.overrides, *uses_running_code])
 
 
-def _selected(line: GymLine, *, needs_model: bool = True) -> SelectedConfig:
+def _select_config(line: GymLine, *, needs_model: bool = True) -> SelectedConfig:
     configs = list(line.values.get("config") or ())
     extras = []
     for extra in line.extras:

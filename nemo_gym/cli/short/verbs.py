@@ -29,15 +29,15 @@ from nemo_gym.cli.short.flags import (
 )
 from nemo_gym.cli.short.studies import STUDIES
 from nemo_gym.cli.short.translation import (
-    configured,
-    evaluated,
-    inspected,
-    listed,
     names_as,
-    prepared,
-    scaled,
-    searched,
-    stored_on_hub,
+    translate_configured,
+    translate_eval,
+    translate_hub_dataset,
+    translate_inspection,
+    translate_list,
+    translate_prepare,
+    translate_scale,
+    translate_search,
 )
 from nemo_gym.cli.short.verb import Verb
 
@@ -55,7 +55,7 @@ DATASET = {
         command="upload_dataset_to_hf",
         summary="Upload a dataset to the Hugging Face hub.",
         example="gym dataset upload -i data/train.jsonl --repo-id me/my-tasks",
-        translate=stored_on_hub,
+        translate=translate_hub_dataset,
         flags=(
             INPUT,
             REPOSITORY,
@@ -68,7 +68,7 @@ DATASET = {
         command="download_dataset_from_hf",
         summary="Download a dataset from the Hugging Face hub.",
         example="gym dataset download --repo-id me/my-tasks -o data/train.jsonl",
-        translate=stored_on_hub,
+        translate=translate_hub_dataset,
         flags=(
             REPOSITORY,
             ARTIFACT,
@@ -88,7 +88,7 @@ DATASET = {
         summary="Check, count and merge the datasets of a configuration.",
         example="gym dataset collate mcqa --mode example_validation --output-dir data",
         arguments="[NAME]...",
-        translate=inspected,
+        translate=translate_inspection,
         flags=(
             *SELECTION,
             Flag("--mode", "NAME", "example_validation or train_preparation; by default all datasets."),
@@ -104,7 +104,7 @@ EVAL = {
         summary="Prepare the datasets of benchmarks by their scripts.",
         example="gym eval prepare --benchmark gpqa",
         arguments="[NAME]...",
-        translate=prepared,
+        translate=translate_prepare,
         flags=(
             *SELECTION[1:2],
             *SELECTION[3:4],
@@ -118,7 +118,7 @@ EVAL = {
         summary="Start the servers, collect rollouts, stop the servers.",
         example="gym eval run mcqa --url http://localhost:8000/v1 --model Qwen3-8B -n 4",
         arguments="[NAME]",
-        translate=evaluated,
+        translate=translate_eval,
         flags=(
             *SELECTION,
             *MODEL,
@@ -172,7 +172,7 @@ EVAL = {
         summary="Score stored rollouts again.",
         example="gym eval reverify mcqa --rollouts out.jsonl -o again.jsonl",
         arguments="[NAME]",
-        translate=configured,
+        translate=translate_configured,
         flags=(
             *SELECTION,
             *MODEL,
@@ -273,7 +273,7 @@ ENV = {
         summary="Print the effective configuration without secrets.",
         example="gym env resolve mcqa --explain",
         arguments="[NAME]...",
-        translate=inspected,
+        translate=translate_inspection,
         flags=(
             *SELECTION,
             *MODEL,
@@ -286,7 +286,7 @@ ENV = {
         summary="Check a configuration without starting anything.",
         example="gym env validate mcqa",
         arguments="[NAME]...",
-        translate=inspected,
+        translate=translate_inspection,
         flags=(*SELECTION, *MODEL, JSON),
     ),
     "test": Verb(
@@ -318,7 +318,7 @@ ENV = {
         summary="Start the servers and keep them running.",
         example="gym env start math_with_judge --url http://localhost:8000/v1 -m Qwen3-8B",
         arguments="[NAME]...",
-        translate=configured,
+        translate=translate_configured,
         flags=(*SELECTION, *MODEL, DISCOVERY_NAME, JSON),
     ),
     "status": Verb(
@@ -332,7 +332,7 @@ ENV = {
         summary="Add and remove replicas of servers while a gym runs.",
         example="gym env scale my_environment=8",
         arguments="NAME=REPLICAS...",
-        translate=scaled,
+        translate=translate_scale,
         flags=(
             Flag(
                 "--drain-timeout",
@@ -374,7 +374,7 @@ TOP: Mapping[str, Verb] = {
         summary="List environments, benchmarks, agents and models.",
         example="gym list benchmarks",
         arguments="[KIND] [NAME]",
-        translate=listed,
+        translate=translate_list,
         flags=(DOMAIN, SEARCH_DIR, JSON),
     ),
     "search": Verb(
@@ -382,7 +382,7 @@ TOP: Mapping[str, Verb] = {
         summary="Find environments, benchmarks, agents and models by words.",
         example="gym search math judge",
         arguments="WORD...",
-        translate=searched,
+        translate=translate_search,
         flags=(DOMAIN, SEARCH_DIR, JSON),
     ),
     "doctor": Verb(

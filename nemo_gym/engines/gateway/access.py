@@ -41,20 +41,20 @@ class RolloutKeys:
         self._token = token.encode() if token is not None else None
         self._requires_opening = requires_opening
 
-    def rollout_of(self, path: str, headers: Headers, in_path: str | None) -> str | None:
+    def find_rollout(self, path: str, headers: Headers, in_path: str | None) -> str | None:
         """Return the opened rollout of a request, or None if it belongs to none.
 
         `in_path` is the rollout that the URL named. Raises `AccessRefusal` and `RolloutRefusal`.
         """
         key = _key_in(headers)
         if key is None:
-            opening = self._named(headers, in_path) if _is_of_key(path) else None
+            opening = self._find_named(headers, in_path) if _is_key_route(path) else None
             if opening is None:
                 self._refuse_unopened(path)
                 return None
             self._check_token(opening, headers)
         else:
-            opening = self._of_key(key, path, headers, in_path)
+            opening = self._find_by_key(key, path, headers, in_path)
         if opening.is_expired:
             raise AccessRefusal(
                 f"rollout {opening.rollout_id} has expired",
@@ -64,8 +64,8 @@ class RolloutKeys:
             )
         return opening.rollout_id
 
-    def _of_key(self, key: str, path: str, headers: Headers, in_path: str | None) -> Opening:
-        opening = self._openings.of_key(key)
+    def _find_by_key(self, key: str, path: str, headers: Headers, in_path: str | None) -> Opening:
+        opening = self._openings.find_by_key(key)
         if opening is None:
             raise AccessRefusal(
                 "the key belongs to no open rollout",
@@ -75,7 +75,7 @@ class RolloutKeys:
             )
         named = headers.get(_SESSION)
         others = {in_path, named and named.decode("latin-1")} - {None, opening.rollout_id}
-        if not _is_of_key(path) or others:
+        if not _is_key_route(path) or others:
             raise AccessRefusal(
                 f"the key of rollout {opening.rollout_id} opens only the model calls of this rollout",
                 code="rollout_key_scope",
@@ -84,7 +84,7 @@ class RolloutKeys:
             )
         return opening
 
-    def _named(self, headers: Headers, in_path: str | None) -> Opening | None:
+    def _find_named(self, headers: Headers, in_path: str | None) -> Opening | None:
         """Return the opened rollout that the path or a session header names."""
         if in_path is not None:
             return self._openings.find(in_path)
@@ -115,7 +115,7 @@ class RolloutKeys:
             )
 
 
-def _is_of_key(path: str) -> bool:
+def _is_key_route(path: str) -> bool:
     return path in _KEY_ROUTES or path.startswith(_MODEL)
 
 

@@ -23,7 +23,7 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal
-from nemo_gym.engines.gateway.requests import limits_of, pinned, without_markers
+from nemo_gym.engines.gateway.requests import compute_limits, drop_markers, pin_terms
 from nemo_gym.engines.record.call import DIALECTS, ModelCall, current_call, parse_body
 from nemo_gym.engines.record.deltas import RequestParts
 from nemo_gym.engines.record.files import RecordWriter
@@ -34,7 +34,7 @@ from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import SESSION_HEADER, current_context
-from nemo_gym.transport.memory import reply_of, until_cancelled
+from nemo_gym.transport.memory import collect_reply, wait_until_cancelled
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
@@ -122,17 +122,19 @@ class RolloutCalls:
         try:
             request = _build_request(scope, receive, opening)
             _refuse_sealed(opening)
-            parts = RequestParts.of(DIALECTS[scope["path"]], without_markers(request.value or {}))
+            parts = RequestParts.from_body(DIALECTS[scope["path"]], drop_markers(request.value or {}))
             digest = parts.digest
             flight = self.flights.get(opening.rollout_id, {}).get(digest)
             # A call that all its clients have left may still be ending.
             if flight is None or flight.task.cancelling():
                 flight = None
-                known = self._indices.of(opening.folder).answer_to(digest) if _is_retry(scope) else None
+                known = (
+                    self._indices.read_index(opening.folder).answer_to(digest) if _is_retry(scope) else None
+                )
                 if known is not None:
                     return Reply(HTTPStatus.OK, _JSON, orjson.dumps(known))
                 flight = self._begin(opening, handler, scope, request, parts, digest)
-            return await self._result_of(flight, opening)
+            return await self._await_result(flight, opening)
         except BaseException as error:
             if refused is not None and (flight is None or not flight.call.is_recorded):
                 await self._observe(opening.rollout_id, receive, refused, error)
@@ -148,12 +150,12 @@ class RolloutCalls:
         digest: str,
     ) -> _Flight:
         """Ask the engine. Raises `RolloutRefusal` if a budget is exhausted."""
-        index, flights = self._indices.of(opening.folder), self.flights.get(opening.rollout_id, {})
+        index, flights = self._indices.read_index(opening.folder), self.flights.get(opening.rollout_id, {})
         body = request.value or {}
-        limits = limits_of(body, opening, index.calls + len(flights), index.sampled_tokens)
+        limits = compute_limits(body, opening, index.calls + len(flights), index.sampled_tokens)
         if limits:
-            body, parts = {**body, **limits}, parts.with_fields(limits)
-            request = WholeBody(orjson.dumps(body), until_cancelled, body)
+            body, parts = {**body, **limits}, parts.replace_fields(limits)
+            request = WholeBody(orjson.dumps(body), wait_until_cancelled, body)
         call = ModelCall(self._server, DIALECTS[scope["path"]], digest)
         answer = answer_recorded(handler, scope, request, call, partial(self._record, opening, parts))
         flight = flights[digest] = _Flight(call, asyncio.create_task(answer))
@@ -170,7 +172,7 @@ class RolloutCalls:
         if not flights:
             self.flights.pop(rollout_id, None)
 
-    async def _result_of(self, flight: _Flight, opening: Opening) -> Reply:
+    async def _await_result(self, flight: _Flight, opening: Opening) -> Reply:
         flight.waiting += 1
         try:
             while not (await asyncio.wait({flight.task}, timeout=self.tick_s))[0]:
@@ -181,7 +183,7 @@ class RolloutCalls:
             if not flight.waiting:
                 flight.task.cancel()  # every client has left; no effect on a call that is done
         if flight.task.cancelled():
-            raise _sealed(opening)
+            raise _build_sealed_refusal(opening)
         return flight.task.result()
 
     async def _record(
@@ -195,7 +197,7 @@ class RolloutCalls:
             _refuse_sealed(opening)
         elif not isinstance(outcome, GymError):
             return
-        delta = self._indices.of(opening.folder).requests.delta_of(parts)
+        delta = self._indices.read_index(opening.folder).requests.build_delta(parts)
         self._writer.append(opening.folder, call.build_line({"request": delta}, outcome))
         call.is_recorded = True
 
@@ -226,7 +228,7 @@ async def answer_recorded(
     """
     token = current_call.set(call)
     try:
-        reply = await reply_of(handler, scope, request)
+        reply = await collect_reply(handler, scope, request)
     except BaseException as error:
         await record(call, error)
         raise
@@ -250,9 +252,9 @@ def install_model_call_capture(app: GymApp, global_config_dict: Any, model_serve
 def _build_request(scope: Scope, receive: WholeBody, opening: Opening) -> WholeBody:
     """Return the request with the pinned fields of its rollout."""
     asked = receive.value if receive.value is not None else parse_object(receive.body)
-    body = pinned(asked, opening.terms, DIALECTS[scope["path"]])
+    body = pin_terms(asked, opening.terms, DIALECTS[scope["path"]])
     data = receive.body if body is asked else orjson.dumps(body)
-    return WholeBody(data, until_cancelled, body)
+    return WholeBody(data, wait_until_cancelled, body)
 
 
 def _find_session(scope: Scope) -> str | None:
@@ -269,8 +271,8 @@ def _is_retry(scope: Scope) -> bool:
 
 def _refuse_sealed(opening: Opening) -> None:
     if opening.is_sealed or not os.path.exists(opening.folder):  # noqa: PTH110 - a Path costs more than the look
-        raise _sealed(opening)
+        raise _build_sealed_refusal(opening)
 
 
-def _sealed(opening: Opening) -> RolloutRefusal:
+def _build_sealed_refusal(opening: Opening) -> RolloutRefusal:
     return RolloutRefusal(f"rollout {opening.rollout_id} is sealed", code="rollout_sealed", status=409)

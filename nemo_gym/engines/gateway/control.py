@@ -32,17 +32,17 @@ class RolloutControl:
         opening = self._openings.open(body)
         return {
             "rollout_id": opening.rollout_id,
-            "key": self._openings.key_of(opening),
+            "key": self._openings.build_key(opening),
             "base_url_path": f"{rollout_path_prefix(opening.rollout_id)}/v1",
         }
 
     async def read(self, rollout_id: str, paths: TrainedPaths = TrainedPaths.REACHED_END) -> dict[str, Any]:
-        opening = self._existing(rollout_id)
+        opening = self._require_opening(rollout_id)
         about = {"rollout_id": rollout_id, "sealed": opening.is_sealed}
-        return about | await asyncio.to_thread(_recorded, opening, paths)
+        return about | await asyncio.to_thread(_read_recorded, opening, paths)
 
     async def seal(self, rollout_id: str) -> dict[str, Any]:
-        opening = self._existing(rollout_id)
+        opening = self._require_opening(rollout_id)
         self._openings.seal(opening)
         return {"rollout_id": rollout_id, "sealed": True, "cancelled": self._calls.cancel(opening)}
 
@@ -54,7 +54,7 @@ class RolloutControl:
             self._openings.delete(opening)
         return {"rollout_id": rollout_id, "deleted": opening is not None}
 
-    def _existing(self, rollout_id: str) -> Opening:
+    def _require_opening(self, rollout_id: str) -> Opening:
         opening = self._openings.find(rollout_id)
         if opening is None:
             raise RolloutRefusal(
@@ -66,7 +66,7 @@ class RolloutControl:
         return opening
 
 
-def _recorded(opening: Opening, paths: TrainedPaths) -> dict[str, Any]:
+def _read_recorded(opening: Opening, paths: TrainedPaths) -> dict[str, Any]:
     """Read a record and rebuild its tokens, which takes long for a long rollout."""
     record = read_record(opening.folder)
     return {**RecordedRollout(record.lines, paths).to_json(), "damaged_lines": record.damaged}

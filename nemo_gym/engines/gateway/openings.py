@@ -111,7 +111,7 @@ class Openings:
         Raises `RolloutRefusal` (409) if the id is open with other terms.
         """
         rollout_id = terms.rollout_id or new_id()
-        folder = self.folder_of(rollout_id)
+        folder = self.find_folder(rollout_id)
         nonce = secrets.token_hex(16)
         document = {
             "rollout_id": rollout_id,
@@ -152,13 +152,13 @@ class Openings:
         self._known[rollout_id] = version, opening
         return opening
 
-    def of_key(self, key: str) -> Opening | None:
+    def find_by_key(self, key: str) -> Opening | None:
         """Return the rollout that `key` opens, or None."""
         rollout_id = _id_in(key)
         opening = self.find(rollout_id) if rollout_id is not None else None
         return opening if opening is not None and opening.fits(key) else None
 
-    def key_of(self, opening: Opening) -> str:
+    def build_key(self, opening: Opening) -> str:
         """Return the key of a rollout. Raises `RolloutRefusal` (409) if another run opened it."""
         key = self._key(opening.rollout_id, opening.nonce)
         if not opening.fits(key):
@@ -179,7 +179,7 @@ class Openings:
         self._known.pop(opening.rollout_id, None)
         shutil.rmtree(opening.folder, ignore_errors=True)
 
-    def folder_of(self, rollout_id: str) -> Path:
+    def find_folder(self, rollout_id: str) -> Path:
         """Return the folder of a rollout. Raises `RolloutRefusal` for an id that cannot be in a path."""
         if not _ID.fullmatch(rollout_id):
             raise RolloutRefusal(

@@ -8,14 +8,21 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from nemo_gym.engines.gateway.trace import trace_of
-from nemo_gym.engines.record.deltas import with_delta
-from nemo_gym.responses.turns import ITEMS_OF_API, Turn, text_of_items, turns_of_answer, turns_of_item
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.engines.gateway.trace import build_trace
+from nemo_gym.engines.record.deltas import apply_delta
+from nemo_gym.responses.turns import ITEMS_OF_API, Turn, join_item_texts, read_answer_turns, read_item_turns
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.reasons import UntrainedReason
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
-from nemo_gym.tokens.segments import Segment, segments_of
-from nemo_gym.tokens.tree import CallTree, TrainedPaths, led_to, main_root, root_of, untrained_calls
+from nemo_gym.tokens.segments import Segment, build_segments
+from nemo_gym.tokens.tree import (
+    CallTree,
+    TrainedPaths,
+    collect_ancestors,
+    find_root,
+    find_untrained_calls,
+    main_root,
+)
 
 
 @dataclass(slots=True)
@@ -34,29 +41,29 @@ class RecordedRollout:
         answers: dict[str, str] = {}
         dialects = {line["model_call_id"]: line["dialect"] for line in self.lines}
 
-        def prompt_of(call: str) -> str:
-            return _text_of(*self.requests[call], dialects[call])
+        def read_prompt(call: str) -> str:
+            return _join_texts(*self.requests[call], dialects[call])
 
         for line in self.lines:
             call, delta = line["model_call_id"], line["request"]
-            self.requests[call] = with_delta(self.requests.get(delta["base"]), delta)
-            answer = turns_of_answer(line["response"]) if line["status_code"] == 200 else None
-            self.tree.add(call, line["digest"], self._prompt(line), answer, partial(prompt_of, call))
+            self.requests[call] = apply_delta(self.requests.get(delta["base"]), delta)
+            answer = read_answer_turns(line["response"]) if line["status_code"] == 200 else None
+            self.tree.add(call, line["digest"], self._prompt(line), answer, partial(read_prompt, call))
             answers[call] = "\n".join(turn.text for turn in answer or () if turn.text is not None)
-        self.untrained = untrained_calls(self.tree.nodes, self.paths, answers, prompt_of)
+        self.untrained = find_untrained_calls(self.tree.nodes, self.paths, answers, read_prompt)
 
     def _prompt(self, line: Mapping[str, Any]) -> list[Turn]:
         delta = line["request"]
         kept = self._turns.get(delta["base"], [])[: delta["kept"]]
-        turns = self._turns[line["model_call_id"]] = [*kept, *map(turns_of_item, delta["items"])]
+        turns = self._turns[line["model_call_id"]] = [*kept, *map(read_item_turns, delta["items"])]
         text = self.requests[line["model_call_id"]][1].get(ITEMS_OF_API[line["dialect"]])
-        lead = turns_of_item({"role": "user", "content": text}) if isinstance(text, str) else ()
+        lead = read_item_turns({"role": "user", "content": text}) if isinstance(text, str) else ()
         return [*lead, *(turn for item in turns for turn in item)]
 
     def records(self) -> dict[str, CallRecord]:
         """Return the token records of the calls that have one. Records that cannot be rebuilt are masked."""
         wire = {line["model_call_id"]: line["tokens"] for line in self.lines if "tokens" in line}
-        read = calls_of({"response": {"output": [{RECORD_FIELD: tokens} for tokens in wire.values()]}})
+        read = read_calls({"response": {"output": [{RECORD_FIELD: tokens} for tokens in wire.values()]}})
         return {
             call: replace(record, untrained=self.untrained.get(call))
             for call, record in zip(wire, read, strict=True)
@@ -74,7 +81,7 @@ class RecordedRollout:
         return {
             "calls": list(self.lines),
             "tree": self._tree_json(),
-            "segments": [_segment_json(segment, calls) for segment in segments_of(in_order)],
+            "segments": [_segment_json(segment, calls) for segment in build_segments(in_order)],
             "masked": dict(masked),
             "dropped_fields": dict(notes),
             "response": self._response(records),
@@ -97,14 +104,14 @@ class RecordedRollout:
         nodes = self.tree.nodes
         root = main_root({call: node for call, node in nodes.items() if node.is_answered})
         usable = (call for call in reversed(nodes) if call not in self.untrained)
-        end = next((call for call in usable if root_of(nodes, call) == root), None)
-        main = led_to(nodes, end) if end is not None else set()
-        return trace_of(self.lines, records, main)
+        end = next((call for call in usable if find_root(nodes, call) == root), None)
+        main = collect_ancestors(nodes, end) if end is not None else set()
+        return build_trace(self.lines, records, main)
 
 
-def _text_of(items: list[Any], fields: Mapping[str, Any], api: str) -> str:
+def _join_texts(items: list[Any], fields: Mapping[str, Any], api: str) -> str:
     text = fields.get(ITEMS_OF_API[api])
-    return text_of_items([*items, {"content": text if isinstance(text, str) else ""}])
+    return join_item_texts([*items, {"content": text if isinstance(text, str) else ""}])
 
 
 def _segment_json(segment: Segment, calls: Sequence[str]) -> dict[str, Any]:

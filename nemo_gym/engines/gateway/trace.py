@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from nemo_gym.responses.messages_request import arguments_of
+from nemo_gym.responses.messages_request import dump_arguments
 from nemo_gym.responses.schemas import add_counts
-from nemo_gym.responses.turns import text_of_items
+from nemo_gym.responses.turns import join_item_texts
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, TokenForm
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
-def trace_of(
+def build_trace(
     lines: Sequence[Mapping[str, Any]],
     records: Mapping[str, CallRecord],
     main: Collection[str],
@@ -33,8 +33,8 @@ def trace_of(
         call = line["model_call_id"]
         if line["status_code"] != 200:
             continue
-        usage = add_counts(usage, _usage_of(line["response"]))
-        items = _hidden(call)
+        usage = add_counts(usage, _read_usage(line["response"]))
+        items = _build_hidden_reasoning(call)
         if call in main:
             model = line["response"].get("model") or model
             output += _tool_outputs(line["request"]["items"])
@@ -52,7 +52,7 @@ def trace_of(
     return {**about, "model": model, "output": output, "usage": usage or None, **fixed}
 
 
-def _usage_of(answer: Mapping[str, Any]) -> dict[str, int]:
+def _read_usage(answer: Mapping[str, Any]) -> dict[str, int]:
     """Return the tokens of an answer of any API by the names of the Responses API; nothing if they are unknown."""
     usage = answer.get("usage")
     if not isinstance(usage, Mapping):
@@ -62,7 +62,7 @@ def _usage_of(answer: Mapping[str, Any]) -> dict[str, int]:
     return {"input_tokens": given, "output_tokens": sampled, "total_tokens": given + sampled}
 
 
-def _hidden(call: str) -> list[dict[str, Any]]:
+def _build_hidden_reasoning(call: str) -> list[dict[str, Any]]:
     return [{"type": "reasoning", "id": f"rs_{call}", "summary": []}]
 
 
@@ -81,7 +81,7 @@ def _tool_outputs(items: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _tool_output(call_id: object, content: object) -> dict[str, Any]:
-    text = text_of_items([{"content": content}])
+    text = join_item_texts([{"content": content}])
     return {"type": "function_call_output", "call_id": str(call_id), "output": text}
 
 
@@ -89,7 +89,7 @@ def _answer_items(answer: Mapping[str, Any], call: str) -> Iterator[dict[str, An
     if isinstance(answer.get("output"), list):
         for item in answer["output"]:
             if item.get("type") == "custom_tool_call":
-                yield _function_call(item["call_id"], item["name"], arguments_of({"input": item["input"]}))
+                yield _function_call(item["call_id"], item["name"], dump_arguments({"input": item["input"]}))
             else:
                 yield item
         return
@@ -102,7 +102,7 @@ def _answer_items(answer: Mapping[str, Any], call: str) -> Iterator[dict[str, An
             about = {"type": "message", "id": f"msg_{call}", "role": "assistant", "status": "completed"}
             yield {**about, "content": [part]}
         elif block.get("type") == "tool_use":
-            yield _function_call(block["id"], block["name"], arguments_of(block["input"]))
+            yield _function_call(block["id"], block["name"], dump_arguments(block["input"]))
     for each in message.get("tool_calls") or ():
         yield _function_call(each["id"], each["function"]["name"], each["function"]["arguments"])
 

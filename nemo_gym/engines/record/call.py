@@ -82,7 +82,7 @@ class ModelCall:
                 return {
                     "status_code": outcome.status,
                     "response": answer,
-                    "sampled_tokens": sampled_tokens(answer),
+                    "sampled_tokens": count_sampled_tokens(answer),
                 }
             category = {"error_category": f"http_{outcome.status}"} if outcome.status >= 400 else {}
             return {"status_code": outcome.status, **category, **parse_body("response", outcome.body)}
@@ -118,7 +118,7 @@ def start_model_execution(request: Request, *, upstream_attempted: bool) -> dict
     return execution
 
 
-def sampled_tokens(answer: Mapping[str, Any]) -> int:
+def count_sampled_tokens(answer: Mapping[str, Any]) -> int:
     """Return the number of tokens that the engine sampled for an answer of any API, by its usage."""
     usage = answer.get("usage") or {}
     return int(usage.get("output_tokens") or usage.get("completion_tokens") or 0)

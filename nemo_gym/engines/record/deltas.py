@@ -38,7 +38,7 @@ class RequestParts:
     digests: RequestDigests
 
     @classmethod
-    def of(cls, api: str, body: Mapping[str, Any]) -> RequestParts:
+    def from_body(cls, api: str, body: Mapping[str, Any]) -> RequestParts:
         """Return the parts of a request to an API."""
         items, fields = split(api, body)
         digests = RequestDigests(api, tuple(map(_digest, items)), _digests(fields))
@@ -52,7 +52,7 @@ class RequestParts:
         whole += [part for name in sorted(fields) for part in (name.encode(), fields[name])]
         return hashlib.sha256(b"\0".join(whole)).hexdigest()[:32]
 
-    def with_fields(self, changed: Mapping[str, Any]) -> RequestParts:
+    def replace_fields(self, changed: Mapping[str, Any]) -> RequestParts:
         """Return the request with these fields. None of them holds the messages."""
         digests = replace(self.digests, fields={**self.digests.fields, **_digests(changed)})
         return replace(self, fields={**self.fields, **changed}, digests=digests)
@@ -64,7 +64,7 @@ class RequestIndex:
     def __init__(self) -> None:
         self._requests: OrderedDict[str, RequestDigests] = OrderedDict()
 
-    def delta_of(self, request: RequestParts) -> dict[str, Any]:
+    def build_delta(self, request: RequestParts) -> dict[str, Any]:
         """Return what a request adds to the most similar of the latest ones of the same API.
 
         `base` is the call, `kept` the number of its messages, `items` the further messages, `set` the fields that
@@ -74,7 +74,7 @@ class RequestIndex:
         for call, earlier in reversed(self._requests.items()):
             if earlier.api != digests.api or len(earlier.items) <= kept:
                 continue
-            shared = _shared(earlier.items, digests.items)
+            shared = _count_shared(earlier.items, digests.items)
             if shared > kept:
                 base, kept = call, shared
         known = self._requests[base].fields if base is not None else {}
@@ -107,17 +107,17 @@ def split(api: str, body: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]
     return items, {key: value for key, value in body.items() if key != name}
 
 
-def with_delta(
+def apply_delta(
     base: tuple[list[Any], dict[str, Any]] | None, delta: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return the messages and the other fields of a request from those of its base. The inverse of `delta_of`."""
+    """Return the messages and the other fields of a request from those of its base. The inverse of `build_delta`."""
     items, fields = base if base is not None else ([], {})
     unset = delta.get("unset", ())
     fields = {key: value for key, value in {**fields, **delta["set"]}.items() if key not in unset}
     return [*items[: delta["kept"]], *delta["items"]], fields
 
 
-def _shared(known: Sequence[bytes], digests: Sequence[bytes]) -> int:
+def _count_shared(known: Sequence[bytes], digests: Sequence[bytes]) -> int:
     pairs = zip(known, digests, strict=False)
     return next(
         (place for place, (old, new) in enumerate(pairs) if old != new), min(len(known), len(digests))

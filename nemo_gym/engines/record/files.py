@@ -85,7 +85,7 @@ class RecordReader:
                 file.seek(read)
                 whole, end, _ = file.read().rpartition(b"\n")
             self._read[path] = read + len(whole) + len(end)
-            parsed = [_parsed(line) for line in whole.split(b"\n") if line]
+            parsed = [_parse(line) for line in whole.split(b"\n") if line]
             lines += filter(None, parsed)
             damaged += parsed.count(None)
         lines.sort(key=lambda line: line["completed_at"])
@@ -106,7 +106,7 @@ def _files_in(folder: Path) -> list[tuple[str, int]]:
         return []
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse(line: bytes) -> dict[str, Any] | None:
     value = object_in(line)
     return value if value is not None and "completed_at" in value else None
 

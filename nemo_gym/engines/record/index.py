@@ -47,7 +47,7 @@ class RolloutIndices:
     def __init__(self) -> None:
         self._indices: OrderedDict[Path, RolloutIndex] = OrderedDict()
 
-    def of(self, folder: Path) -> RolloutIndex:
+    def read_index(self, folder: Path) -> RolloutIndex:
         """Return the index of a rollout, as its record is now."""
         index = self._indices.get(folder)
         if index is None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, model_validator
 
 from nemo_gym import RESULTS_DIR, WORKING_DIR
 from nemo_gym.config.current import OBSERVABILITY_ENABLED_KEY_NAME
-from nemo_gym.engines.record.deltas import with_delta
+from nemo_gym.engines.record.deltas import apply_delta
 from nemo_gym.engines.record.files import RecordLines, append_line, read_record
 from nemo_gym.failures import InputError
 from nemo_gym.json_objects import object_in
@@ -103,7 +103,7 @@ def exchanges_in(folder: Path) -> RecordLines:
     requests: dict[str | None, tuple[list[Any], dict[str, Any]]] = {}
     for line in record.lines:
         delta = line["request"]
-        items, fields = requests[line["model_call_id"]] = with_delta(requests.get(delta["base"]), delta)
+        items, fields = requests[line["model_call_id"]] = apply_delta(requests.get(delta["base"]), delta)
         latency_ms = 1e3 * (line["completed_at"] - line["started_at"])
         request = {ITEMS_OF_API[line["dialect"]]: items, **fields}
         model_ref = {"type": "responses_api_models", "name": line["server"]}

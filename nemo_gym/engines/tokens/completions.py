@@ -77,7 +77,7 @@ class ChatCompletions:
             try:
                 answer = await self._policy.work(self._ask(body))
             except EngineRefused as refused:
-                body = self._shortened(body, refused)
+                body = self._shorten(body, refused)
             if answer is None:
                 answer = await self._policy.work(self._ask(body))
         except EngineRefused as refused:
@@ -85,14 +85,14 @@ class ChatCompletions:
                 raise
             self._take_notes(["hidden_overflow"])
             return self.build_empty(body, "length", began_with)
-        return Completion(answer.body, answer.url, self._limit_of(body, answer.body), body, began_with)
+        return Completion(answer.body, answer.url, self._compute_limit(body, answer.body), body, began_with)
 
     def build_empty(
         self, body: dict[str, Any], finish_reason: str, began_with: PolicyVersion | None
     ) -> Completion:
         """Return a completion without text, for a request that the engine does not answer."""
         chat = _build_empty_chat(finish_reason, self._model)
-        return Completion(chat, self._engine.urls[0], self._limit_of(body, chat), body, began_with)
+        return Completion(chat, self._engine.urls[0], self._compute_limit(body, chat), body, began_with)
 
     async def record(self, completion: Completion, finish: Finish, last: dict[str, Any]) -> None:
         """Attach the call's record to `last`, its last output item or its message."""
@@ -106,13 +106,13 @@ class ChatCompletions:
     async def _ask(self, body: dict[str, Any]) -> EngineAnswer:
         """Return the engine's chat completion, for exact token ids if the engine accepts them."""
         if self._recorder is not None and self._feeder is not None and await self._feeder.is_possible():
-            seen = self._recorder.seen_before(body)
+            seen = self._recorder.find_seen_ids(body)
             answer = await self._feeder.answer(body, seen) if seen is not None else None
             if answer is not None:
                 return answer
         return await self._engine.post("/chat/completions", body)
 
-    def _shortened(self, body: dict[str, Any], refused: EngineRefused) -> dict[str, Any]:
+    def _shorten(self, body: dict[str, Any], refused: EngineRefused) -> dict[str, Any]:
         """Lower the token limit of `body` to the rest of the context. Raises `refused` if that cannot help."""
         overflow = refused.overflow
         if overflow is None:
@@ -127,7 +127,7 @@ class ChatCompletions:
             shortened[self._limit_field] = overflow.room
         return shortened  # without a limit, the engine uses the rest of the context
 
-    def _limit_of(self, body: Mapping[str, Any], answer: Mapping[str, Any]) -> int | None:
+    def _compute_limit(self, body: Mapping[str, Any], answer: Mapping[str, Any]) -> int | None:
         asked: int | None = body.get(self._limit_field)
         usage = answer.get("usage")
         prompt = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None

@@ -30,7 +30,7 @@ from nemo_gym.engines.engine import EngineAnswer, UpstreamEngine
 from nemo_gym.failures import EngineError
 from nemo_gym.responses.arguments import is_json_object
 from nemo_gym.tokens.ids import IdSequence, encode_ids
-from nemo_gym.tokens.splicing import spliced
+from nemo_gym.tokens.splicing import splice
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class TokenFeeder:
         if way is TokenInput.REQUIRED_PREFIX:
             return await self._engine.post("/chat/completions", {**body, REQUIRED_PREFIX: seen.ids()})
         if way is TokenInput.HISTORY_IDS:
-            return await self._engine.post("/chat/completions", _with_history_ids(body, seen))
+            return await self._engine.post("/chat/completions", _add_history_ids(body, seen))
         if way is TokenInput.GENERATE:
             return await self._generate(body, seen)
         return None
@@ -115,19 +115,19 @@ class TokenFeeder:
         rendered = (await self._engine.post(RENDER_PATH, body, at_root=True)).body
         if seen.begins(encode_ids(rendered["token_ids"])):
             return None
-        prompt = spliced(seen.ids(), await self._closed_history(body), rendered["token_ids"])
+        prompt = splice(seen.ids(), await self._render_history(body), rendered["token_ids"])
         if prompt is None:
             return None
         request = {**rendered, "token_ids": prompt, "stream": False}
-        request["sampling_params"] = _fitted(
+        request["sampling_params"] = _fit_sampling(
             rendered.get("sampling_params") or {}, rendered["token_ids"], prompt
         )
         generated, url = await self._engine.post(GENERATE_PATH, request, at_root=True)
         return EngineAnswer(
-            _chat_of(await self._message(body, prompt, generated), body, prompt, generated), url
+            _build_chat(await self._message(body, prompt, generated), body, prompt, generated), url
         )
 
-    async def _closed_history(self, body: Mapping[str, Any]) -> list[int]:
+    async def _render_history(self, body: Mapping[str, Any]) -> list[int]:
         """Render the messages up to the last answer and return their token ids."""
         messages = body["messages"]
         last = max(place for place, message in enumerate(messages) if message.get("role") == "assistant")
@@ -161,7 +161,7 @@ class TokenFeeder:
         return message_in(text, has_tools=bool(body.get("tools")))
 
 
-def _with_history_ids(body: Mapping[str, Any], seen: IdSequence) -> dict[str, Any]:
+def _add_history_ids(body: Mapping[str, Any], seen: IdSequence) -> dict[str, Any]:
     """Return the request with the ids up to the last answer on that answer's message; readers join both lists."""
     messages = list(body["messages"])
     last = max(place for place, message in enumerate(messages) if message.get("role") == "assistant")
@@ -199,14 +199,14 @@ def message_in(text: str, *, has_tools: bool) -> dict[str, Any]:
     return {"role": "assistant", "content": _CALL.sub("", text).strip() or None, "tool_calls": called}
 
 
-def _fitted(sampling: Mapping[str, Any], rendered: list[int], prompt: list[int]) -> dict[str, Any]:
+def _fit_sampling(sampling: Mapping[str, Any], rendered: list[int], prompt: list[int]) -> dict[str, Any]:
     """Adapt the sampling parameters to a prompt that may be longer than the rendered one."""
     longer = max(0, len(prompt) - len(rendered))
     limit = sampling.get("max_tokens")
     return {**sampling, "max_tokens": max(1, limit - longer)} if isinstance(limit, int) else dict(sampling)
 
 
-def _chat_of(
+def _build_chat(
     message: dict[str, Any], body: Mapping[str, Any], prompt: list[int], generated: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Convert generated tokens to a chat completion."""

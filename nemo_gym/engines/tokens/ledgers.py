@@ -52,7 +52,7 @@ class Ledgers:
         """Link a call to the earlier calls of its session. A call without a session has no earlier calls."""
         if session is None:
             return Ledger().add(capture, history, ends_turn=ends_turn)
-        ledger = self._of(session)
+        ledger = self._touch(session)
         self._ids -= len(ledger)
         link = ledger.add(capture, history, ends_turn=ends_turn)
         self._ids += len(ledger)
@@ -61,15 +61,15 @@ class Ledgers:
 
     def add_masked(self, session: str | None) -> int:
         """Count a call without ids, and return its number in the session."""
-        return 0 if session is None else self._of(session).add_masked()
+        return 0 if session is None else self._touch(session).add_masked()
 
-    def continued(self, session: str | None, history: History) -> IdSequence | None:
+    def find_continued(self, session: str | None, history: History) -> IdSequence | None:
         """Return the ids of the conversation that a request continues verbatim, or None."""
-        return None if session is None else self._of(session).continued(history)
+        return None if session is None else self._touch(session).find_continued(history)
 
-    def turns_of(self, session: str | None) -> SampledTurns:
+    def find_turns(self, session: str | None) -> SampledTurns:
         """Return the sampled answers of a session; none without a session."""
-        return SampledTurns() if session is None else self._of(session).turns
+        return SampledTurns() if session is None else self._touch(session).turns
 
     def drop(self, session: str) -> None:
         """Remove a session."""
@@ -78,7 +78,7 @@ class Ledgers:
         if ledger is not None:
             self._ids -= len(ledger)
 
-    def _of(self, session: str) -> Ledger:
+    def _touch(self, session: str) -> Ledger:
         self._touched[session] = self._clock()
         ledger = self._ledgers.setdefault(session, Ledger())
         self._ledgers.move_to_end(session)

@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
-from nemo_gym.engines.tokens.training_requests import distortions, training_request
+from nemo_gym.engines.tokens.training_requests import build_training_request, distortions
 from nemo_gym.failures import EngineError, GymError
 from nemo_gym.tokens.capture import LOWEST_LOGPROB, capture_chat
 from nemo_gym.tokens.reasons import MaskReason
@@ -74,9 +74,9 @@ class EngineProbe:
     def __init__(self, engine: UpstreamEngine, limit_field: str, every: Mapping[str, Any]) -> None:
         """`every`: fields of all requests, such as the model's name; `limit_field`: the field with the token limit."""
         self._engine = engine
-        self._plain = training_request({**plain_request(limit_field), **every})
+        self._plain = build_training_request({**plain_request(limit_field), **every})
         self._candidates = [
-            {**training_request(request), "model": every["model"]}
+            {**build_training_request(request), "model": every["model"]}
             for request in candidate_requests(limit_field)
         ]
         self._asking: asyncio.Task[Findings] | None = None
@@ -110,7 +110,7 @@ class EngineProbe:
         current_context.set(None)  # without the session and the deadline of the first request
         answer = await self._engine.post("/chat/completions", self._plain)
         try:
-            self._findings = findings_of(answer.body, await self._listed())
+            self._findings = build_findings(answer.body, await self._request_candidates())
         except (LookupError, TypeError, AttributeError) as error:
             raise EngineError(
                 f"{answer.url} did not return a chat completion: {error!r}",
@@ -119,7 +119,7 @@ class EngineProbe:
             ) from error
         return self._findings
 
-    async def _listed(self) -> list[Mapping[str, Any]]:
+    async def _request_candidates(self) -> list[Mapping[str, Any]]:
         try:
             return [
                 (await self._engine.post("/chat/completions", request)).body for request in self._candidates
@@ -178,10 +178,10 @@ def candidate_requests(limit_field: str) -> list[dict[str, Any]]:
     return [{**common, "temperature": temperature} for temperature in (_COOL, _WARM)]
 
 
-def findings_of(plain: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Findings:
+def build_findings(plain: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Findings:
     """Return the findings from the answers. `candidates` is empty if the engine refused to list candidates."""
     mode = logprobs_mode(*map(_candidates_in, candidates)) if len(candidates) == 2 else None
-    return Findings(capture_chat(plain).masked, mode, _reasoning_field(plain))
+    return Findings(capture_chat(plain).masked, mode, _find_reasoning_field(plain))
 
 
 def logprobs_mode(cool: Mapping[str, float], warm: Mapping[str, float]) -> LogprobsMode | None:
@@ -214,7 +214,7 @@ def _is_told(logprob: float) -> bool:
     return math.isfinite(logprob) and logprob > LOWEST_LOGPROB
 
 
-def _reasoning_field(chat: Mapping[str, Any]) -> str | None:
+def _find_reasoning_field(chat: Mapping[str, Any]) -> str | None:
     message = chat["choices"][0].get("message") or {}
     named = next((name for name in ("reasoning", "reasoning_content") if name in message), None)
     content = message.get("content")

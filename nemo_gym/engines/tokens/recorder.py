@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 from nemo_gym.engines.record.call import current_call
 from nemo_gym.engines.tokens.ledgers import Ledgers
 from nemo_gym.engines.tokens.probe import LogprobsMode
-from nemo_gym.engines.tokens.training_requests import distortions, sampling_of
+from nemo_gym.engines.tokens.training_requests import distortions, read_sampling
 from nemo_gym.responses import Dialect, Finish, FinishKind
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens.capture import Capture, capture_chat
-from nemo_gym.tokens.histories import History, digest_of, history_of, reasoning_texts
+from nemo_gym.tokens.histories import History, digest_history, digest_message, list_reasoning_texts
 from nemo_gym.tokens.ids import IdSequence
 from nemo_gym.tokens.linkage import CallLink, exact_reason
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
@@ -52,7 +52,7 @@ class EngineCall:
         """The fields that every record has."""
         ended_with = None if self.ended_with == self.began_with else self.ended_with
         return {
-            "sampling": sampling_of(self.body),
+            "sampling": read_sampling(self.body),
             "finish": self.finish.kind.value,
             "stop": self.finish.stop_reason,
             "policy_version": self.began_with,
@@ -81,8 +81,8 @@ class CallRecorder:
 
     async def record(self, call: EngineCall, last: dict[str, Any]) -> CallRecord:
         """Attach the record of a call to `last`, its last output item or its message."""
-        session, experts, capture = _session(), _routed_experts(call.chat), self._capture(call)
-        self.ledgers.turns_of(session).add(call.chat["choices"][0]["message"])
+        session, experts, capture = _session(), _read_routed_experts(call.chat), self._capture(call)
+        self.ledgers.find_turns(session).add(call.chat["choices"][0]["message"])
         for name in TRAINING_FIELDS:  # the engine's own fields of the same names
             last.pop(name, None)
         kept = current_call.get()
@@ -97,11 +97,11 @@ class CallRecorder:
                 last[RECORD_FIELD] = record.to_wire(self._form)
             return record
         link = self.ledgers.add(session, capture, self._history(call), ends_turn=call.ends_turn)
-        link = await self._with_exact_reason(link, call)
+        link = await self._refine_reason(link, call)
         if kept is not None:
-            kept.tokens = CallRecord.linked(capture, link.for_record, **call.about)
+            kept.tokens = CallRecord.from_capture(capture, link.for_record, **call.about)
             return kept.tokens
-        record = CallRecord.linked(capture, link, **call.about)
+        record = CallRecord.from_capture(capture, link, **call.about)
         if self._form is TokenForm.CONTRACT and link.continues_first:
             whole = (capture.prompt_ids, capture.generated_ids, capture.logprobs)
             last.update(zip(CONTRACT_FIELDS, whole, strict=True))
@@ -110,14 +110,14 @@ class CallRecorder:
             last["routed_experts"] = experts
         return record
 
-    def with_sampled_turns(self, body: dict[str, Any]) -> dict[str, Any]:
+    def restore_sampled_turns(self, body: dict[str, Any]) -> dict[str, Any]:
         """Put the sampled text of earlier tool calls back into a chat request."""
-        restored = self.ledgers.turns_of(_session()).restored(body["messages"])
+        restored = self.ledgers.find_turns(_session()).restore_messages(body["messages"])
         return body if restored == body["messages"] else {**body, "messages": restored}
 
-    def seen_before(self, body: Mapping[str, Any]) -> IdSequence | None:
+    def find_seen_ids(self, body: Mapping[str, Any]) -> IdSequence | None:
         """Return the token ids of the conversation that a request continues verbatim."""
-        return self.ledgers.continued(_session(), history_of(body, self._dialect))
+        return self.ledgers.find_continued(_session(), digest_history(body, self._dialect))
 
     def _capture(self, call: EngineCall) -> Capture:
         capture = capture_chat(call.chat)
@@ -128,18 +128,18 @@ class CallRecorder:
     def _history(self, call: EngineCall) -> History:
         answer = call.chat["choices"][0]["message"]
         return (
-            *history_of(call.body, self._dialect),
-            digest_of({"role": "assistant", **answer}, self._dialect),
+            *digest_history(call.body, self._dialect),
+            digest_message({"role": "assistant", **answer}, self._dialect),
         )
 
-    async def _with_exact_reason(self, link: CallLink, call: EngineCall) -> CallLink:
+    async def _refine_reason(self, link: CallLink, call: EngineCall) -> CallLink:
         """Refine the reason of `link` by comparing texts, if the messages alone do not decide it."""
         if link.divergence is None or link.reason is not SegmentReason.TEMPLATE_REWRITE:
             return link
         seen, prompt = await self._text_of(link.divergence.seen), await self._text_of(link.divergence.prompt)
         if seen is None or prompt is None:
             return link
-        thoughts = reasoning_texts(call.body["messages"], self._dialect)
+        thoughts = list_reasoning_texts(call.body["messages"], self._dialect)
         return replace(link, reason=exact_reason(seen, prompt, thoughts))
 
 
@@ -156,6 +156,6 @@ def _session() -> str | None:
     return context.session if context is not None else None
 
 
-def _routed_experts(chat: Mapping[str, Any]) -> Any:
+def _read_routed_experts(chat: Mapping[str, Any]) -> Any:
     choice = chat["choices"][0]
     return choice.get("routed_experts") or choice["message"].get("routed_experts")

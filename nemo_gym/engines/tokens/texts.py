@@ -17,7 +17,7 @@ _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 """The engine's text of bytes that are only a part of a character."""
 
 
-async def texts_of(
+async def fetch_texts(
     engine: UpstreamEngine, model: str, ids: Sequence[int], *, seconds: float
 ) -> dict[int, str]:
     """Return the texts of those ids whose texts are exact and known within `seconds`.
@@ -30,7 +30,7 @@ async def texts_of(
         for token in tokens:
             request = {"model": model, "tokens": [token, token]}
             twice = (await engine.post("/detokenize", request, at_root=True)).body.get("prompt")
-            text = half_of(twice) if isinstance(twice, str) else None
+            text = halve_text(twice) if isinstance(twice, str) else None
             if text is not None:
                 texts[token] = text
 
@@ -46,7 +46,7 @@ async def texts_of(
     return texts
 
 
-def half_of(twice: str) -> str | None:
+def halve_text(twice: str) -> str | None:
     """Return the text of a token from that of the token twice; None if it is not exact.
 
     `the the` is ` the` twice, without the space at the beginning.

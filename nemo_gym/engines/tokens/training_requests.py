@@ -62,7 +62,7 @@ _GRAMMARS = (
 _PLAIN_TEXT = (None, {"type": "text"})
 
 
-def training_request(body: Mapping[str, Any]) -> dict[str, Any]:
+def build_training_request(body: Mapping[str, Any]) -> dict[str, Any]:
     """Add the fields for token ids to `body`, and defaults for all sampling fields.
 
     Raises `InputError` for fields that would make the ids wrong or missing.
@@ -98,7 +98,7 @@ def strip_token_data(answer: dict[str, Any], asked: Mapping[str, Any]) -> None:
         choice["logprobs"] = None
 
 
-def sampling_of(body: Mapping[str, Any]) -> dict[str, Any]:
+def read_sampling(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sampling fields of a request for its record. A grammar is recorded only as `grammar: True`."""
     kept = {name: body[name] for name in (*_HARMLESS, *_OTHERS) if body.get(name) is not None}
     has_grammar = any(body.get(name) is not None for name in _GRAMMARS)

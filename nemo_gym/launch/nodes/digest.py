@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 
-def digest_of(folder: Path) -> str | None:
+def digest_folder(folder: Path) -> str | None:
     """Return a digest of the names and contents of all Python files below `folder`; None if there is no folder."""
     if not folder.is_dir():
         return None

@@ -13,7 +13,7 @@ from nemo_gym.launch._states import TERMINAL_STATES
 from nemo_gym.launch._supervisor import SupervisedServer
 from nemo_gym.names import HEAD_SERVER, SESSIONS_ROUTE, TOKEN_HEADER
 from nemo_gym.transport import Call, call_once
-from nemo_gym.transport.directory import home_of
+from nemo_gym.transport.directory import choose_home
 
 LEARNT_WITHIN_S = 3.0
 """Seconds after a change of the directory in which its callers have learnt it: more than the time between two requests
@@ -47,8 +47,8 @@ class Draining:
         await self.sleep(min(LEARNT_WITHIN_S, timeout_s))
         rollouts: set[str] | None = None
         while True:
-            own = await self._sessions_of(leaving)
-            now = await self._rollouts_of(leaving, before, after)
+            own = await self._list_sessions(leaving)
+            now = await self._find_rollouts(leaving, before, after)
             if now is not None:  # later rollouts are elsewhere
                 rollouts = now if rollouts is None else rollouts & now
             left = (own or set()) | (rollouts or set())
@@ -57,7 +57,7 @@ class Draining:
                 return sorted(left)
             await self.sleep(_ASK_EVERY_S)
 
-    async def _rollouts_of(
+    async def _find_rollouts(
         self, leaving: Sequence[SupervisedServer], before: int, after: int
     ) -> set[str] | None:
         """Return the sessions of rollouts whose conversations are at a leaving model server.
@@ -68,10 +68,10 @@ class Draining:
         if leaving[0].kind != _MODELS:
             return set()
         others = [each for each in self.servers if each.kind not in (_MODELS, HEAD_SERVER)]
-        sessions = await self._sessions_of(others)
-        return sessions and {each for each in sessions if home_of(each, before) >= after}
+        sessions = await self._list_sessions(others)
+        return sessions and {each for each in sessions if choose_home(each, before) >= after}
 
-    async def _sessions_of(self, servers: Sequence[SupervisedServer]) -> set[str] | None:
+    async def _list_sessions(self, servers: Sequence[SupervisedServer]) -> set[str] | None:
         """Return the sessions of the servers whose processes run; None if one of them does not answer."""
         running = [each for each in servers if each.state not in TERMINAL_STATES and each.pid is not None]
         sessions: set[str] = set()

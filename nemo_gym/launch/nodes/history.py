@@ -127,7 +127,7 @@ class NodeHistory:
         """Note the differences to the last record, and write the file soon. After `close` nothing is noted."""
         if self._is_closed:
             return
-        for event in (*self._changed_nodes(record), *self._changed_replicas(record)):
+        for event in (*self._record_node_changes(record), *self._record_replica_changes(record)):
             self._add(event)
         if self._writing is None:
             self._writing = asyncio.get_running_loop().call_later(_WRITE_AFTER_S, self._write)
@@ -150,20 +150,20 @@ class NodeHistory:
             await asyncio.gather(self._looking, return_exceptions=True)
         self._write(ended_at=wall_clock())
 
-    def _changed_nodes(self, record: GymRecord) -> Iterator[NodeEvent]:
+    def _record_node_changes(self, record: GymRecord) -> Iterator[NodeEvent]:
         for node in record.nodes:
             before = self._nodes.get(node.name)
             losses = before.losses if before is not None else 0
             if node.losses > losses:
                 there = tuple(key for key, each in self._placed.items() if each.node == node.name)
-                text = f"the node {node.name} was lost{_with(there)}"
+                text = f"the node {node.name} was lost{_list_replicas(there)}"
                 yield NodeEvent(wall_clock(), EventKind.LOST, text, node.name, there)
             if node.state == "up" and (before is None or before.state != "up" or node.losses > losses):
                 kind, again = (EventKind.BACK, " again") if node.losses else (EventKind.UP, "")
                 yield NodeEvent(wall_clock(), kind, f"the node {node.name} is up{again}", node.name)
             self._nodes[node.name] = node
 
-    def _changed_replicas(self, record: GymRecord) -> Iterator[NodeEvent]:
+    def _record_replica_changes(self, record: GymRecord) -> Iterator[NodeEvent]:
         present = {(each.name, each.replica): each for each in record.servers if each.node}
         for key in self._placed.keys() - present.keys():
             del self._placed[key]
@@ -217,7 +217,7 @@ class NodeHistory:
         document = {
             "at": wall_clock(),
             "ended_at": ended_at,
-            "nodes": [asdict(self._facts_of(node)) for node in self._nodes.values()],
+            "nodes": [asdict(self._collect_facts(node)) for node in self._nodes.values()],
             "replicas": [asdict(_replica_facts(each)) for _, each in sorted(self._placed.items())],
             "events": [asdict(event) for event in self._events],
             "left_out": self._left_out,
@@ -237,7 +237,7 @@ class NodeHistory:
                 )
             self._is_broken = True
 
-    def _facts_of(self, node: NodeRecord) -> NodeFacts:
+    def _collect_facts(self, node: NodeRecord) -> NodeFacts:
         there = (
             [each for each in self._placed.values() if each.node == node.name] if node.state == "up" else []
         )
@@ -251,7 +251,7 @@ class NodeHistory:
         )
 
 
-def _with(replicas: tuple[ReplicaName, ...]) -> str:
+def _list_replicas(replicas: tuple[ReplicaName, ...]) -> str:
     return f", with {', '.join(f'{server} #{number}' for server, number in replicas)}" if replicas else ""
 
 

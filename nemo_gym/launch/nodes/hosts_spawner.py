@@ -14,7 +14,7 @@ from typing import Any
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.keys import own_address
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config.tls import ca_of, context_trusting, require_usable, server_context
+from nemo_gym.config.tls import context_trusting, read_ca, require_usable, server_context
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch._spawners import Child, NodePlace, ProcessSpawner, ServerProcess
@@ -74,11 +74,11 @@ class HostsSpawner:
         config[HEAD_SERVER] = {**config[HEAD_SERVER], "host": bind_host or advertised}
         head = hold_addresses(config, (), self.announce, head_port_is_fixed=head_port_is_fixed).head
         config[HEAD_SERVER]["host"] = advertised
-        control = hold_free(bind_host or advertised, PortRange.of_config(config), holder_of="the launcher")
+        control = hold_free(bind_host or advertised, PortRange.from_config(config), holder_of="the launcher")
         timeout_s = float(config.get("startup_timeout_s") or STARTUP_TIMEOUT_S)
         document = self._document(instances, keys, advertised, control.port)
         nodes = self._nodes = Nodes(self._new_nodes(), document, self.announce, lambda: self.on_loads())
-        tls = context_trusting(ca_of(config))
+        tls = context_trusting(read_ca(config))
         self.moving = Moving(self.hosts, nodes, self.announce, timeout_s, tls)
         try:
             await nodes.start(control, timeout_s, server_context(config))
@@ -132,7 +132,7 @@ class HostsSpawner:
             token=keys.token,
             cookie_key=keys.cookie_key,
             config={**self.replicas.config},
-            code=_code_of(instances),
+            code=_list_code_folders(instances),
             folder=str(self.working_folder),
             moved=self.hosts.moved,
         )
@@ -144,7 +144,7 @@ class HostsSpawner:
         ]
 
     def _lose(self, node: Node) -> None:
-        lost = self.replicas.on(node)
+        lost = self.replicas.list_replicas_on(node)
         for replica in lost:
             self.hosts.release(replica.key)
         self.replicas.fence(lost)
@@ -166,6 +166,6 @@ class HostsSpawner:
         }
 
 
-def _code_of(instances: Sequence[ServerInstance]) -> list[str]:
+def _list_code_folders(instances: Sequence[ServerInstance]) -> list[str]:
     """Return the folders whose code must be the same on all machines."""
     return [str(PARENT_DIR / "nemo_gym"), *sorted({str(each.directory.resolve()) for each in instances})]

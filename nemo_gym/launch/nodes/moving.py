@@ -17,7 +17,7 @@ from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.hosts import RAY_FAILED, RAY_IS_GONE, Hosts
 from nemo_gym.launch.nodes.node import Node, NodeLostError
 from nemo_gym.launch.nodes.nodes import Nodes
-from nemo_gym.launch.nodes.placing import Room, place_all, rank_rooms, shown
+from nemo_gym.launch.nodes.placing import Room, place_all, rank_rooms, show_amounts
 from nemo_gym.launch.nodes.replicas import Replica
 from nemo_gym.transport.directory import base_url
 
@@ -81,7 +81,7 @@ class Moving:
                 )
             if waited_s > _ROOM_NOTE_S and not is_announced:
                 self.announce(
-                    f"{replica.key.server} waits for a node with {shown(replica.placement.needs)} free"
+                    f"{replica.key.server} waits for a node with {show_amounts(replica.placement.needs)} free"
                 )
                 is_announced = True
             await asyncio.sleep(_ROOM_PAUSE_S)

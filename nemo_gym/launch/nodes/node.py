@@ -20,7 +20,7 @@ from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.channel import LOST_AFTER_S, Channel
 from nemo_gym.launch.nodes.hosts import Hosts
 from nemo_gym.launch.nodes.node_host import NodeDocument
-from nemo_gym.launch.nodes.placing import Room, room_of
+from nemo_gym.launch.nodes.placing import Room, build_room
 
 
 class NodeState(StrEnum):
@@ -116,7 +116,7 @@ class Node:
             )
             channel.close()
             return
-        self.room = room_of(self.host, hello["cpus"], hello["gpus"])
+        self.room = build_room(self.host, hello["cpus"], hello["gpus"])
         self._channel, self.address = channel, hello["address"] or channel.peer_host
         self.state = NodeState.UP
         self._connected.set_result(None)
@@ -128,7 +128,7 @@ class Node:
     async def ask(self, kind: str, **fields: Any) -> Any:
         """Send a request and return its result. Raises its failure as `LaunchError`, `NodeLostError`."""
         if self._channel is None:
-            raise self._lost()
+            raise self._build_lost_error()
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         self._channel.send({"kind": kind, "number": number, **fields})
@@ -212,7 +212,7 @@ class Node:
         self.losses += 1
         for answer in self._answers.values():
             if not answer.done():
-                answer.set_exception(self._lost())
+                answer.set_exception(self._build_lost_error())
         self._on_lost(self)
         servers, self._servers = self._servers, {}
         for server in servers.values():
@@ -220,7 +220,7 @@ class Node:
             if not server.child.exited.done():
                 server.child.exited.set_result(-signal.SIGKILL)
 
-    def _lost(self) -> NodeLostError:
+    def _build_lost_error(self) -> NodeLostError:
         return NodeLostError(f"the node {self.name} was lost", code="node_lost", peer=self.name)
 
 

@@ -26,9 +26,9 @@ from pydantic import TypeAdapter
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.tls import (
-    ca_of,
     context_trusting,
     is_valid_for,
+    read_ca,
     require_usable,
     server_context,
     uses_tls,
@@ -39,7 +39,7 @@ from nemo_gym.launch.early_start import start_fork_server
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.channel import BEAT_S, LEASE_S, Channel
-from nemo_gym.launch.nodes.digest import digest_of
+from nemo_gym.launch.nodes.digest import digest_folder
 from nemo_gym.launch.nodes.gpus import usable_gpus
 from nemo_gym.launch.nodes.places import Moved, Places
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
@@ -80,7 +80,7 @@ class NodeDocument:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> NodeDocument:
+    def from_bytes(cls, data: bytes) -> NodeDocument:
         # Errors of `validate_json` would show parts of a document that is cut, and it has the run's token.
         return TypeAdapter(cls).validate_python(json.loads(data))
 
@@ -168,7 +168,7 @@ class NodeHost:
         held = (
             hold(host, message["port"], holder_of=server)
             if message["port"]
-            else hold_free(host, PortRange.of_config(self._given.config), holder_of=server)
+            else hold_free(host, PortRange.from_config(self._given.config), holder_of=server)
         )
         self._sockets[message["socket"]] = held
         proof = secrets.token_hex(8)
@@ -182,7 +182,7 @@ class NodeHost:
 
     async def _spawn(self, message: dict[str, Any]) -> int:
         """Start a server and return its pid. Its output and its end are reported later."""
-        script, number = Path(self._places.of(message["script"])), message["child"]
+        script, number = Path(self._places.find_place(message["script"])), message["child"]
         requirements = script.parent / REQUIREMENTS_FILE
         python = None
         if requirements.is_file():
@@ -190,7 +190,7 @@ class NodeHost:
         reader, writer = os.pipe()
         process = ServerProcess(
             script=script,
-            search_path=[self._places.of(folder) for folder in message["search_path"]],
+            search_path=[self._places.find_place(folder) for folder in message["search_path"]],
             sockets=[self._sockets[message["socket"]]],
             bootstrap=self._bootstrap(message),
             # The pipe by the name under which the spawner can open it like a log.
@@ -268,11 +268,11 @@ async def serve(given: NodeDocument) -> None:
     """Dial the launcher, and serve it until the end of the gym."""
     places = Places(given.moved)
     with contextlib.suppress(OSError):  # the nodes have no common folder
-        os.chdir(places.of(given.folder))
+        os.chdir(places.find_place(given.folder))
     spawner = ProcessSpawner(start_fork_server())
     try:
         channel = await _dial(given)
-        hello = _hello(given, places, _certified_address(given, channel))
+        hello = _hello(given, places, _find_certified_address(given, channel))
     except BaseException:
         await spawner.close()
         raise
@@ -287,12 +287,12 @@ async def serve(given: NodeDocument) -> None:
 async def _dial(given: NodeDocument) -> Channel:
     """Connect to the launcher. Raises `ConfigErrors` for TLS files of this machine that servers could not use."""
     require_usable(given.config)
-    tls = context_trusting(ca_of(given.config))
+    tls = context_trusting(read_ca(given.config))
     reader, writer = await asyncio.open_connection(given.host, given.port, ssl=tls)
     return await Channel.open(reader, writer, given.token, "node")
 
 
-def _certified_address(given: NodeDocument, channel: Channel) -> str:
+def _find_certified_address(given: NodeDocument, channel: Channel) -> str:
     """Return the name of this node under which it must be called, because its certificate has no address.
 
     Empty without TLS, and if the certificate is valid for this machine's address. Raises `ConfigErrors` if it is valid
@@ -317,14 +317,14 @@ def _hello(given: NodeDocument, places: Places, address: str) -> dict[str, Any]:
         "pid": os.getpid(),
         "cpus": usable_cpus(),
         "gpus": usable_gpus(os.environ),
-        "code": {folder: digest_of(Path(places.of(folder))) for folder in given.code},
+        "code": {folder: digest_folder(Path(places.find_place(folder))) for folder in given.code},
     }
 
 
 def main() -> None:
     if len(sys.argv) > 1:
         end_with_parent(int(sys.argv[1]))
-    given = NodeDocument.of_bytes(sys.stdin.buffer.read())
+    given = NodeDocument.from_bytes(sys.stdin.buffer.read())
     try:
         asyncio.run(serve(given))
     except ConfigErrors as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.channel import Channel
-from nemo_gym.launch.nodes.digest import digest_of
+from nemo_gym.launch.nodes.digest import digest_folder
 from nemo_gym.launch.nodes.node import Node
 from nemo_gym.launch.nodes.node_host import NodeDocument
 from nemo_gym.launch.sockets import HeldSocket
@@ -42,7 +42,7 @@ class Nodes:
     _server: asyncio.Server | None = None
 
     def __post_init__(self) -> None:
-        self._code = {folder: digest_of(Path(folder)) for folder in self.document.code}
+        self._code = {folder: digest_folder(Path(folder)) for folder in self.document.code}
 
     async def start(self, control: HeldSocket, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
         """Start all node hosts, and wait until they are up. Raises the `LaunchError` of one that is not.

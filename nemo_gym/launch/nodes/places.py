@@ -38,7 +38,7 @@ class Places:
         self._prefixes.append((Path(moved.package), [PARENT_DIR]))
         self._prefixes.sort(key=lambda prefix: len(prefix[0].parts), reverse=True)
 
-    def of(self, path: str) -> str:
+    def find_place(self, path: str) -> str:
         """Return the place of a path of the launcher: in the copy of the longest prefix that has it, else the same."""
         for prefix, copies in self._prefixes:
             if Path(path).is_relative_to(prefix):

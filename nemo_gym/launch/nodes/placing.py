@@ -33,7 +33,7 @@ class Room:
     gpu_names: Sequence[str] = ()
     """The names of all GPUs; without names they are numbered."""
 
-    def left(self) -> dict[str, float]:
+    def compute_left(self) -> dict[str, float]:
         """The amounts that no replica needs."""
         left = dict(self.amounts)
         for placement in self.replicas.values():
@@ -43,7 +43,7 @@ class Room:
 
     def fits(self, placement: Placement) -> bool:
         """Return whether another replica has room here."""
-        left = self.left()
+        left = self.compute_left()
         return all(left.get(name, 0.0) >= amount for name, amount in placement.needs.items())
 
     def take(self, key: ReplicaKey, placement: Placement) -> None:
@@ -58,7 +58,7 @@ class Room:
         self.gpus.pop(key, None)
 
 
-def room_of(host: HostKeys, cpus: float, gpus: Sequence[str]) -> Room:
+def build_room(host: HostKeys, cpus: float, gpus: Sequence[str]) -> Room:
     """Return the room of a host whose node host may use these CPUs and GPUs. Declared numbers come before them."""
     num_cpus = cpus if host.num_cpus is None else host.num_cpus
     num_gpus = len(gpus) if host.num_gpus is None else host.num_gpus
@@ -114,10 +114,10 @@ def _problem(server: str, wanted: Mapping[ReplicaKey, Placement], rooms: Sequenc
         return Problem(
             None, f"{server}: placement.node is {placement.node!r}, which is no host.", f"Hosts: {names}."
         )
-    needs = shown(placement.needs)
+    needs = show_amounts(placement.needs)
     have = "; ".join(
-        f"{room.name} has {shown({name: room.amounts.get(name, 0.0) for name in placement.needs})}"
-        f" and {shown({name: room.left().get(name, 0.0) for name in placement.needs})} left"
+        f"{room.name} has {show_amounts({name: room.amounts.get(name, 0.0) for name in placement.needs})}"
+        f" and {show_amounts({name: room.compute_left().get(name, 0.0) for name in placement.needs})} left"
         for room in rooms
     )
     return Problem(
@@ -127,7 +127,7 @@ def _problem(server: str, wanted: Mapping[ReplicaKey, Placement], rooms: Sequenc
     )
 
 
-def shown(amounts: Mapping[str, float]) -> str:
+def show_amounts(amounts: Mapping[str, float]) -> str:
     """Return amounts as text, without those that are not known."""
     shown = (f"{amount:g} {name}" for name, amount in amounts.items() if amount < math.inf)
     return ", ".join(shown) or "nothing"

@@ -23,7 +23,7 @@ class RayNode(NamedTuple):
     id: str
 
 
-def address_of(config: Mapping[str, Any], variables: Mapping[str, str]) -> str:
+def read_address(config: Mapping[str, Any], variables: Mapping[str, str]) -> str:
     """Return the address of the cluster. Raises `ConfigError` for one that no driver can connect to."""
     address = str(config.get("ray_address") or variables.get("RAY_ADDRESS") or AUTO)
     if address == "local" or "://" in address:
@@ -58,7 +58,7 @@ def check_token(variables: Mapping[str, str]) -> None:
         )
 
 
-def hosts_of(
+def find_hosts(
     nodes: Sequence[Mapping[str, Any]], wanted: Sequence[str | Mapping[str, Any]]
 ) -> list[tuple[HostKeys, RayNode]]:
     """Return the hosts with what Ray says that they have.

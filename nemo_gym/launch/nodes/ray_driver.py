@@ -156,7 +156,7 @@ class Driver:
 
     async def _start(self, request: Json) -> None:
         """Start a node host on the node of the host's name."""
-        node = self.node_of(request["host"], request["name"], request["node"])
+        node = self.find_node(request["host"], request["name"], request["node"])
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         where = NodeAffinitySchedulingStrategy(node, soft=False)
@@ -185,7 +185,7 @@ class Driver:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def node_of(self, host: str, name: str, first: str) -> str:
+    def find_node(self, host: str, name: str, first: str) -> str:
         """Return the id of the node for a host. A node that came back has its name and another id."""
         taken = {node for other, node in self._hosts.items() if other != host}
         alive = [node["NodeID"] for node in self._alive() if node["NodeName"] == name]
@@ -222,14 +222,14 @@ class Driver:
             if not await asyncio.to_thread(group.wait, _ROOM_WITHIN_S):
                 self._ray.util.remove_placement_group(group)
                 return None
-            gpus = await self._gpus_of(group, needs.get("GPU", 0))
+            gpus = await self._list_gpus(group, needs.get("GPU", 0))
         except BaseException:
             self._ray.util.remove_placement_group(group)
             raise
         self._reservations[request["replica"]] = group
         return gpus
 
-    async def _gpus_of(self, group: Any, count: float) -> list[str]:
+    async def _list_gpus(self, group: Any, count: float) -> list[str]:
         """Return the GPUs that Ray has reserved, which are those of every task in the group."""
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 

@@ -22,7 +22,12 @@ from typing import Any
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.keys import HostKeys, RayRuntimeEnv
 from nemo_gym.config.problems import InputChecks
-from nemo_gym.config.ray_environment import for_ray, hidden_values, ray_environment_of, secret_variables
+from nemo_gym.config.ray_environment import (
+    build_runtime_env,
+    list_hidden_values,
+    read_ray_environment,
+    secret_variables,
+)
 from nemo_gym.config.secrets import hide_in_text
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch import _logs as logs
@@ -30,7 +35,7 @@ from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.hosts import END_S, MODULE, RAY_IS_GONE, StartedHost, end_process
 from nemo_gym.launch.nodes.places import Moved
 from nemo_gym.launch.nodes.placing import ReplicaKey
-from nemo_gym.launch.nodes.ray_cluster import RayNode, address_of, check_token, hosts_of
+from nemo_gym.launch.nodes.ray_cluster import RayNode, check_token, find_hosts, read_address
 from nemo_gym.launch.nodes.ray_driver import AUTO, LINE_BYTES, REMEDY
 
 DRIVER = (sys.executable, "-P", "-m", "nemo_gym.launch.nodes.ray_driver")
@@ -108,7 +113,7 @@ class _Driver:
         answer = asyncio.get_running_loop().create_future()
         number = self.send(kind, **fields)
         if not self.is_alive:
-            raise _gone()
+            raise _build_gone_error()
         self.answers[number] = answer
         try:
             return await answer
@@ -137,7 +142,7 @@ class _Driver:
             self._handle(json.loads(line))
         for answer in self.answers.values():
             if not answer.done():
-                answer.set_exception(_gone())
+                answer.set_exception(_build_gone_error())
         for actor in self.actors.values():
             if not actor.ended.done():
                 actor.ended.set_result("the connection to Ray")
@@ -192,11 +197,11 @@ class RayHosts:
         checks = InputChecks()
         address, environment = AUTO, None
         with checks.check():
-            address = address_of(config, os.environ)
+            address = read_address(config, os.environ)
         with checks.check():
             check_token(os.environ)
         with checks.check():
-            environment = ray_environment_of(config, folder)
+            environment = read_ray_environment(config, folder)
         checks.raise_if_any()
         if importlib.util.find_spec("ray") is None:
             raise ConfigError(
@@ -213,7 +218,7 @@ class RayHosts:
         _, found = await self._start_driver()
         self.own_address = found["address"]
         try:
-            named = hosts_of(found["nodes"], wanted)
+            named = find_hosts(found["nodes"], wanted)
         except BaseException:
             await self.close()
             raise
@@ -221,7 +226,7 @@ class RayHosts:
         self._nodes = {keys.host: node for keys, node in named}
 
     async def start(self, host: str, document: bytes, log_path: Path) -> StartedHost:
-        driver = await self._connected()
+        driver = await self._connect()
         node, number = self._nodes[host], next(driver.numbers)
         actor = _Actor(number, driver, log_path, asyncio.get_running_loop().create_future())
         driver.actors[number] = actor
@@ -243,9 +248,9 @@ class RayHosts:
     ) -> Sequence[str] | None:
         if not needs:
             return ()
-        driver = await self._connected()
+        driver = await self._connect()
         gpus: list[str] | None = await driver.ask(
-            "reserve", host=host, replica=_name_of(replica), needs=dict(needs)
+            "reserve", host=host, replica=_build_name(replica), needs=dict(needs)
         )
         if gpus is not None:
             self._reserved.add(replica)
@@ -254,7 +259,7 @@ class RayHosts:
     def release(self, replica: ReplicaKey) -> None:
         if replica in self._reserved and self._driver is not None:
             self._reserved.discard(replica)
-            self._driver.send("release", replica=_name_of(replica))
+            self._driver.send("release", replica=_build_name(replica))
 
     def remedy(self, host: str) -> str:
         if not self._interpreter:
@@ -277,7 +282,7 @@ class RayHosts:
         """The interpreter of node hosts; empty for that of Ray's worker, which has the packages of the environment."""
         return "" if self.environment.pip or self.environment.uv else sys.executable
 
-    async def _connected(self) -> _Driver:
+    async def _connect(self) -> _Driver:
         """Return the process that talks to Ray, which is another one if Ray was gone. Raises `LaunchError`."""
         async with self._connecting:
             if self._driver is None or not self._driver.is_alive:
@@ -297,17 +302,17 @@ class RayHosts:
                 limit=LINE_BYTES,
                 start_new_session=True,
             )
-        self._driver = _Driver(process, hidden_values(self.environment))
+        self._driver = _Driver(process, list_hidden_values(self.environment))
         try:
-            return self._driver, await self._driver.connect(self.address, for_ray(self.environment))
+            return self._driver, await self._driver.connect(self.address, build_runtime_env(self.environment))
         except BaseException:
             await self._driver.close()
             raise
 
 
-def _name_of(replica: ReplicaKey) -> str:
+def _build_name(replica: ReplicaKey) -> str:
     return f"{replica.server}.{replica.number}"
 
 
-def _gone() -> LaunchError:
+def _build_gone_error() -> LaunchError:
     return LaunchError("the connection to Ray has ended", code=RAY_IS_GONE)

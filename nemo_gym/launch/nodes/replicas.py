@@ -19,7 +19,7 @@ from nemo_gym.launch.nodes.node import Node
 from nemo_gym.launch.nodes.placing import ReplicaKey
 from nemo_gym.launch.records import write_private
 from nemo_gym.names import DIRECTORY_KEY
-from nemo_gym.transport.directory import aliases_of, head_url
+from nemo_gym.transport.directory import head_url, list_aliases
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class Replicas:
             self._taking.pop(replica.key.server, None)
         self.update_directory()
 
-    def on(self, node: Node) -> Sequence[Replica]:
+    def list_replicas_on(self, node: Node) -> Sequence[Replica]:
         """Return the replicas whose place is on a node."""
         return tuple(replica for replica in self._replicas.values() if replica.node is node)
 
@@ -165,7 +165,7 @@ class Replicas:
             for name, replicas in self.addresses.items()
         }
         taking = {**self._taking}
-        for alias, agent in aliases_of(self.config):
+        for alias, agent in list_aliases(self.config):
             if agent in servers:
                 servers[alias] = servers[agent]
             if agent in taking:

@@ -19,7 +19,7 @@ from nemo_gym.launch.nodes.draining import Draining, ask_with
 from nemo_gym.launch.nodes.moving import Moving
 from nemo_gym.launch.nodes.replicas import Replica, Replicas
 from nemo_gym.names import HEAD_SERVER
-from nemo_gym.transport.directory import aliases_of
+from nemo_gym.transport.directory import list_aliases
 
 Plan = Callable[[Sequence[Replica]], list[SupervisedServer]]
 """Returns the processes of replicas of one server."""
@@ -51,7 +51,7 @@ class Scaling:
 
     async def handle(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Scale servers. Raises `ConfigErrors` for a request that cannot be met, before anything changes."""
-        changes = self._checked(request["servers"])
+        changes = self._check_changes(request["servers"])
         self._changing |= {change.server for change in changes}
         try:
             added = await self._hold(changes)
@@ -71,10 +71,10 @@ class Scaling:
             servers[change.server] = {"before": change.before, "after": change.after, "lost_sessions": lost}
         return {"version": self.replicas.directory["version"], "servers": servers}
 
-    def _checked(self, wanted: Mapping[str, int]) -> list[CountChange]:
+    def _check_changes(self, wanted: Mapping[str, int]) -> list[CountChange]:
         """Return the changes. Raises `ConfigErrors` for all servers and numbers that are wrong."""
         servers = self.replicas.directory["servers"]
-        aliases = dict(aliases_of(self.replicas.config))
+        aliases = dict(list_aliases(self.replicas.config))
         known = [name for name in servers if name not in aliases]
         problems = [] if wanted else [Problem(None, "no server is named.", "Name one: NAME=REPLICAS.")]
         for name, count in wanted.items():
@@ -140,11 +140,13 @@ class Scaling:
         await self.supervisor.remove(leaving)
         await self.moving.move_out(replicas)
         self.on_removal()
-        self.announce(f"{server} has {after} replicas instead of {change.before}{_lost(lost, timeout_s)}")
+        self.announce(
+            f"{server} has {after} replicas instead of {change.before}{_describe_lost(lost, timeout_s)}"
+        )
         return lost
 
 
-def _lost(sessions: Sequence[str], timeout_s: float) -> str:
+def _describe_lost(sessions: Sequence[str], timeout_s: float) -> str:
     if not sessions:
         return ""
     shown = ", ".join(sessions[:_SHOWN_SESSIONS]) + (", …" if len(sessions) > _SHOWN_SESSIONS else "")

@@ -60,7 +60,8 @@ def curve_chart(title: str, points: Mapping[int, float]) -> str:
     """Return a curve of percentages over whole numbers from 1, on a scale from 0 to 100 %."""
     last = max(points)
     places = {
-        k: ((k - 1) / max(last - 1, 1) * (_WIDTH - 16) + 8, _y_of(percent)) for k, percent in points.items()
+        k: ((k - 1) / max(last - 1, 1) * (_WIDTH - 16) + 8, _compute_y(percent))
+        for k, percent in points.items()
     }
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places.values())
     parts = [f'<polyline points="{line}"/>', _text(0, _MARGIN - 8, "100 %", "start")]
@@ -72,7 +73,7 @@ def curve_chart(title: str, points: Mapping[int, float]) -> str:
     return _svg(title, parts)
 
 
-def _y_of(percent: float) -> float:
+def _compute_y(percent: float) -> float:
     share = min(max(percent, 0.0), 100.0) / 100
     return _HEIGHT - _MARGIN - share * (_HEIGHT - 2 * _MARGIN)
 

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym import clock
-from nemo_gym.episodes.driver import failure_of
-from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
+from nemo_gym.episodes.driver import read_failure
+from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, build_error
 from nemo_gym.json_objects import dump_json, member, parse_json
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
-from nemo_gym.rows.compose import compose_reverified_row, drop_result, number_row, with_params, with_response
+from nemo_gym.rows.compose import (
+    attach_response,
+    compose_reverified_row,
+    drop_result,
+    number_row,
+    replace_params,
+)
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_at
 from nemo_gym.rows.models import ReverifyMode
@@ -25,7 +31,7 @@ from nemo_gym.transport.directory import server_block
 from nemo_gym.transport.server_client import ServerReply
 
 
-def environment_of(agent: str, config: Mapping[str, Any]) -> str:
+def find_environment(agent: str, config: Mapping[str, Any]) -> str:
     """Return the resources server that verifies the agent's rollouts. Raises `ConfigError` if there is none."""
     name = member(server_block(config.get(agent)), "resources_server", "name")
     if not isinstance(name, str):
@@ -60,11 +66,11 @@ class Reverifier:
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         is_scored = task.identity in self.run.scored
-        line = (self.run.scored if is_scored else self.run.failures).line_of(task.identity)
+        line = (self.run.scored if is_scored else self.run.failures).read_line(task.identity)
         stored = parse_json(line)
         if self.judge_failed_only and is_scored:
             return AgentAnswer(number_row(stored, task.identity), line if identity_at(line) else None)
-        environment = environment_of(task.agent, self.config)
+        environment = find_environment(task.agent, self.config)
         try:
             verified = await self._verify(environment, task, stored)
         except GymError as error:
@@ -74,7 +80,9 @@ class Reverifier:
         return AgentAnswer(compose_reverified_row(row, stored, verified, reward_before=reward_before))
 
     async def _verify(self, environment: str, task: PlannedAttempt, stored: AnyRow) -> dict[str, Any]:
-        body = with_response(with_params(parse_json(task.row), read_params(stored)), read_response(stored))
+        body = attach_response(
+            replace_params(parse_json(task.row), read_params(stored)), read_response(stored)
+        )
         session = clock.hex_id()
         if self.modes[environment] is ReverifyMode.STATELESS:
             return await self._post(environment, "/verify", body, session)
@@ -97,17 +105,17 @@ class Reverifier:
             repeatable=True,
         )
         if not reply.ok:
-            raise error_of(failure_of(ServerReply(reply, "POST", server), server, f"answer {path}"))
+            raise build_error(read_failure(ServerReply(reply, "POST", server), server, f"answer {path}"))
         answer = parse_json(reply.body)
         if not isinstance(answer, dict):
             message = f"the answer of `{server}` to {path} is not a JSON object"
-            raise error_of(Failure(Boundary.VERIFIER, "not_an_object", message, peer=server))
+            raise build_error(Failure(Boundary.VERIFIER, "not_an_object", message, peer=server))
         return answer
 
 
-def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
+def find_task_row(run: StoredRun, identity: RolloutId) -> bytes:
     """Return the row sent to the agent; if it is missing, the stored row without its results."""
     if identity in run.tasks:
-        return run.tasks.line_of(identity)
+        return run.tasks.read_line(identity)
     stored = (run.scored if identity in run.scored else run.failures).row(identity)
     return identity.head() + dump_json(drop_result(stored))[1:]

@@ -14,7 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_measurements
+from nemo_gym.metrics import (
+    Interval,
+    compute_clustered_standard_error,
+    confidence_interval,
+    mean,
+    read_measurements,
+)
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.task_content import task_digest
@@ -91,7 +97,7 @@ class RunComparison:
     @property
     def interval(self) -> Interval | None:
         """Return the 95 % confidence interval of the difference, clustered by task; None below 2 pairs."""
-        return interval_of([pair.difference for pair in self.pairs])
+        return compute_interval([pair.difference for pair in self.pairs])
 
     @property
     def changed(self) -> tuple[TaskPair, ...]:
@@ -125,9 +131,9 @@ class RunComparison:
         }
 
 
-def interval_of(differences: Sequence[float]) -> Interval | None:
+def compute_interval(differences: Sequence[float]) -> Interval | None:
     """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 tasks."""
-    error = clustered_standard_error([difference] for difference in differences)
+    error = compute_clustered_standard_error([difference] for difference in differences)
     return None if error is None else confidence_interval(mean(differences), error, len(differences))
 
 
@@ -143,7 +149,7 @@ def compare(
         has_tasks = len(first.tasks) > 0 and len(second.tasks) > 0
         accounts = first.open_account(), second.open_account()
         tasks = (
-            attempts_of(run, score, whole_tasks=has_tasks, account=account)
+            read_attempts(run, score, whole_tasks=has_tasks, account=account)
             for run, account in zip((first, second), accounts, strict=True)
         )
         return replace(compare_tasks(*tasks), accounts=accounts)
@@ -165,7 +171,7 @@ def compare_tasks(
     )
 
 
-def attempts_of(
+def read_attempts(
     run: StoredRun,
     score: str = REWARD_KEY,
     *,
@@ -179,7 +185,7 @@ def attempts_of(
     tasks: dict[int, TaskAttempts] = {}
     keys: dict[int, TaskKey] = {}
     seen: Counter[str] = Counter()
-    for identity in sorted({*run.scored, *run.failed()}):
+    for identity in sorted({*run.scored, *run.list_failed()}):
         if identity.task not in tasks:
             row = _task_row(run, identity)
             digest = task_digest(row, whole=whole_tasks)

@@ -29,10 +29,17 @@ from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
-from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
+from nemo_gym.rollouts.run.run_metrics import RunMetrics, write_document
 from nemo_gym.rows.compose import number_row
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.identity import RolloutId, identity_at, identity_in, mark_code, read_attempt, with_identity
+from nemo_gym.rows.identity import (
+    RolloutId,
+    identity_at,
+    identity_in,
+    mark_code,
+    read_attempt,
+    replace_identity,
+)
 from nemo_gym.rows.parts import read_agent, read_agent_or_unknown
 from nemo_gym.rows.verdict import is_scored, is_terminal
 
@@ -72,9 +79,9 @@ def merge_shards(
 
     Raises `ConfigError` if shards overlap or are damaged, or if the output exists. Then nothing is written.
     """
-    files = RunFiles.of(output)
+    files = RunFiles.from_output(output)
     _refuse_existing(files, overwrite)
-    runs = [RunFiles.existing(path) for path in shards]
+    runs = [RunFiles.from_existing(path) for path in shards]
     files.refuse_inputs(path for run in runs for path in run.present())
     with ExitStack() as opened:
         stored = [_open_files(run, opened) for run in runs]
@@ -87,9 +94,9 @@ def merge_shards(
         _write_rows(rows, files.rows, opened, metrics, accounts)
         _write_lines(failures, files.failures, opened, metrics.note_failure)
         _write_lines(tasks, files.materialized_inputs, opened, metrics.note_task)
-        planned = _planned(runs, numbering, shares_tasks=not renumber and rows.shares_tasks())
+        planned = _merge_planned(runs, numbering, shares_tasks=not renumber and rows.shares_tasks())
         results = metrics.run.results(planned)
-        opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
+        opened.enter_context(replacing(files.aggregate_metrics)).writelines(write_document(results))
         # A resume must not use the manifest of the replaced run.
         files.manifest.unlink(missing_ok=True)
     notes = [*metrics.run.notes, *_describe_copies(numbering), *describe_accounts(accounts)]
@@ -109,7 +116,7 @@ def _write_rows(
 ) -> None:
     """Write the merged rows, each with the mark of its code if several codes scored them."""
     file, marks = opened.enter_context(replacing(path)), find_marks(accounts)
-    for identity, line, shard in rows.with_identities():
+    for identity, line, shard in rows.renumber_lines():
         accounts[shard].add(metrics.note_row(identity, line, path))
         mark = marks[shard]
         file.write((line if mark is None else mark_code(line, mark)) + b"\n")
@@ -120,7 +127,7 @@ def _write_lines(
 ) -> None:
     """Write the merged lines of a kind of file, each after `note` has it."""
     file = opened.enter_context(replacing(path))
-    for identity, line, _ in lines.with_identities():
+    for identity, line, _ in lines.renumber_lines():
         note(identity, line, path)
         file.write(line + b"\n")
 
@@ -150,7 +157,7 @@ def _refuse_existing(files: RunFiles, overwrite: bool) -> None:
             code="output_exists",
             remedy="Choose another +output_jsonl_fpath, or replace it with +overwrite=true.",
         )
-    if (other := files.in_another_form()) is not None:
+    if (other := files.find_other_form()) is not None:
         raise ConfigError(
             f"the output exists in another form: {other.rows}",
             code="output_form",
@@ -190,7 +197,7 @@ class _Lines:
     def identities(self) -> set[RolloutId]:
         return {place.identity for place in self._places}
 
-    def with_identities(self) -> Iterator[tuple[RolloutId, bytes, int]]:
+    def renumber_lines(self) -> Iterator[tuple[RolloutId, bytes, int]]:
         """Yield the lines with the identities that they have in the merged run, and the places of their shards."""
         for identity, shard, row in self._places:
             yield identity, _numbered(self._files[shard].line(row), row.identity, identity), shard
@@ -287,14 +294,16 @@ def _numbered(line: bytes, before: RolloutId, after: RolloutId) -> bytes:
     """Return a row with another identity, or with the one that it lacks; the rest of a row is kept byte by byte."""
     if before == after and identity_at(line) is not None:
         return line
-    if (renumbered := with_identity(line, before, after)) is not None:
+    if (renumbered := replace_identity(line, before, after)) is not None:
         return renumbered
     row = object_in(line)
     is_numbered = row is None or identity_in(row) == after
     return line if is_numbered else dump_json(number_row(parse_json(line), after))
 
 
-def _planned(runs: Sequence[RunFiles], numbering: Renumbering, *, shares_tasks: bool) -> dict[str, Planned]:
+def _merge_planned(
+    runs: Sequence[RunFiles], numbering: Renumbering, *, shares_tasks: bool
+) -> dict[str, Planned]:
     """Return planned tasks and rollouts by agent from the shards' metrics; empty if a shard has none.
 
     If shards share tasks by their numbers, the number of tasks is that of the largest shard.

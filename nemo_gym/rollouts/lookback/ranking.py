@@ -15,7 +15,7 @@ from statistics import NormalDist
 from typing import Any
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean
+from nemo_gym.metrics import Interval, compute_clustered_standard_error, confidence_interval, mean
 from nemo_gym.rollouts.lookback.comparison import TaskKey
 from nemo_gym.rollouts.lookback.score_tables import (
     ScoredTask,
@@ -207,7 +207,8 @@ def _describe_model(
 ) -> RankedModel:
     means = {name: mean(values[place]) for name, values in columns.items()}
     errors = {
-        name: clustered_standard_error([each] for each in values[place]) for name, values in columns.items()
+        name: compute_clustered_standard_error([each] for each in values[place])
+        for name, values in columns.items()
     }
     intervals = {
         name: confidence_interval(means[name], error, len(columns[name][place]))

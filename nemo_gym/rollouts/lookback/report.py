@@ -92,7 +92,7 @@ def write_report(rows: Path, output: Path) -> RunAccount:
 
     Raises `ConfigError` if there is no such run, if it is damaged, or if `output` is one of its files.
     """
-    files = RunFiles.existing(rows)
+    files = RunFiles.from_existing(rows)
     refuse_inputs([output], files.present())
     agents: dict[str, AgentFigures] = {}
     account = RunAccount.open(files)

@@ -23,15 +23,15 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.lookback._reverifier import (
     Reverifier,
-    environment_of,
+    find_environment,
+    find_task_row,
     read_modes,
-    task_row_of,
 )
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
-from nemo_gym.rollouts.output.manifest import AllowedChanges, code_identity, lasting
+from nemo_gym.rollouts.output.manifest import AllowedChanges, code_identity, keep_lasting
 from nemo_gym.rollouts.output.task_matching import read_stored_rows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
@@ -41,7 +41,7 @@ from nemo_gym.rollouts.run.collect import RunExecution, time_now
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display
-from nemo_gym.rollouts.run.required_servers import required_servers
+from nemo_gym.rollouts.run.required_servers import find_required_servers
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.identity import RolloutId
@@ -112,15 +112,15 @@ class Survey:
     """Rollouts that failed without a response to verify."""
 
     @classmethod
-    def of(cls, run: StoredRun) -> Survey:
+    def from_run(cls, run: StoredRun) -> Survey:
         verifiable = {identity: read_agent_or_unknown(run.scored.row(identity)) for identity in run.scored}
         others: dict[RolloutId, str] = {}
-        for identity in run.failed():
+        for identity in run.list_failed():
             row = run.failures.row(identity)
             (verifiable if is_judge_failure(row) else others)[identity] = read_agent_or_unknown(row)
         return cls(verifiable, others)
 
-    def planned(self) -> dict[str, Planned]:
+    def count_planned(self) -> dict[str, Planned]:
         """Return the planned tasks and rollouts of each agent."""
         tasks: defaultdict[str, set[int]] = defaultdict(set)
         rollouts: Counter[str] = Counter()
@@ -133,7 +133,7 @@ class Survey:
 def servers_for(agents: Iterable[str], config: Mapping[str, Any]) -> set[str]:
     """Return the servers needed: agents (for metrics), environments, and the servers these refer to."""
     agents = set(agents)
-    return agents | set(required_servers({environment_of(agent, config) for agent in agents}, config))
+    return agents | set(find_required_servers({find_environment(agent, config) for agent in agents}, config))
 
 
 def _servers_of(survey: Survey, config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -152,7 +152,7 @@ async def reverify(
     display: Display | None = None,
 ) -> CollectSummary:
     """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
-    modes = await _allowed_modes(settings, survey, caller, gym.config)
+    modes = await _read_allowed_modes(settings, survey, caller, gym.config)
     engines = await read_engines(caller, _servers_of(survey, gym.config))
     journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config, engines)
     changes, identical = Changes(), settings.stop_after_identical_failures
@@ -161,7 +161,7 @@ async def reverify(
         caller,
         gym,
         rollouts=len(survey.verifiable),
-        planned=survey.planned(),
+        planned=survey.count_planned(),
         limits=settings.limits,
         stop=stop or Stop(),
         options=CollectOptions(stop_after_identical_failures=identical, max_masked_fraction=1.0),
@@ -197,14 +197,14 @@ def _attempts_left(stored: StoredRun, survey: Survey, journal: Journal) -> Itera
     """Yield the rollouts to verify that the journal does not have, in order."""
     for identity, agent in sorted(survey.verifiable.items()):
         if identity not in journal.finished:
-            yield PlannedAttempt(identity, agent, task_row_of(stored, identity))
+            yield PlannedAttempt(identity, agent, find_task_row(stored, identity))
 
 
-async def _allowed_modes(
+async def _read_allowed_modes(
     settings: ReverifySettings, survey: Survey, caller: Caller, config: Mapping[str, Any]
 ) -> dict[str, ReverifyMode]:
     """Return the reverify mode of each environment. Raises `ConfigError` for those that are not stateless."""
-    environments = {environment_of(agent, config) for agent in survey.verifiable.values()}
+    environments = {find_environment(agent, config) for agent in survey.verifiable.values()}
     modes = await read_modes(caller, environments)
     undeclared = [name for name, mode in modes.items() if mode is not ReverifyMode.STATELESS]
     if undeclared and not settings.force:
@@ -226,19 +226,19 @@ def _open(
     engines: Mapping[str, Mapping[str, Any]],
 ) -> Journal:
     """Open the output, with the failures and the task rows of the stored run, which it must not overwrite."""
-    RunFiles.of(settings.output).refuse_inputs(stored.files.present())
+    RunFiles.from_output(settings.output).refuse_inputs(stored.files.present())
     if settings.existing is Existing.RESUME and settings.allowed.everything:
-        _refuse_other_rollouts(RunFiles.of(settings.output), stored)
+        _refuse_other_rollouts(RunFiles.from_output(settings.output), stored)
     servers = _servers_of(survey, config)
     identity = {
         "datasets": [{"sha256": stored.digest(), "rows": len(survey.verifiable)}],
         "settings": {"judge_failed_only": settings.judge_failed_only, "force": settings.force},
-        "config": {name: lasting(servers[name]) for name in sorted(servers)},
+        "config": {name: keep_lasting(servers[name]) for name in sorted(servers)},
         "code": code_identity(config, servers),
         **({"engines": dict(engines)} if engines else {}),
     }
     journal = open_journal(
-        RunFiles.of(settings.output),
+        RunFiles.from_output(settings.output),
         identity,
         {"started_at": time_now(), "settings": {"reverified": str(stored.files.rows)}},
         is_planned=survey.verifiable.__contains__,
@@ -246,7 +246,7 @@ def _open(
         allowed=settings.allowed,
     )
     for other in survey.others:
-        journal.add_failure(stored.failures.line_of(other))
+        journal.add_failure(stored.failures.read_line(other))
     tasks = stored.files.materialized_inputs
     if holds_text(tasks) and not holds_text(journal.files.materialized_inputs):
         with open_content(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:

@@ -47,9 +47,9 @@ class TaskProfile:
 
     def pass_rate(self, threshold: float) -> float | None:
         """The share of passed rollouts; None without a scored rollout."""
-        return self.passed(threshold) / len(self.rewards) if self.rewards else None
+        return self.count_passed(threshold) / len(self.rewards) if self.rewards else None
 
-    def passed(self, threshold: float) -> int:
+    def count_passed(self, threshold: float) -> int:
         return sum(1 for reward in self.rewards if reward >= threshold)
 
     def to_json(self, threshold: float) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class TaskProfile:
             "total_samples": len(rewards),
             "failed_samples": self.failed,
             "pass_rate": self.pass_rate(threshold),
-            "pass_rate_passed": self.passed(threshold),
+            "pass_rate_passed": self.count_passed(threshold),
             "pass_rate_total": len(rewards),
             "pass_threshold": threshold,
             "avg_output_tokens": mean(self.output_tokens) if self.output_tokens else None,
@@ -128,7 +128,7 @@ def profile_tasks(run: StoredRun, account: RunAccount | None = None) -> dict[int
         profile.rewards.append(reward)
         if _TOKENS in measurements:
             profile.output_tokens.append(measurements[_TOKENS])
-    for identity in run.failed():
+    for identity in run.list_failed():
         profiles.setdefault(identity.task, TaskProfile(identity)).failed += 1
     return dict(sorted(profiles.items()))
 

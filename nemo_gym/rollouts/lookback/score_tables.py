@@ -53,7 +53,7 @@ class ScoreTable:
 
 
 def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = True) -> ScoreTable:
-    """Return the scores of a run, by default its rewards. `whole_tasks`: as for `comparison.attempts_of`.
+    """Return the scores of a run, by default its rewards. `whole_tasks`: as for `comparison.read_attempts`.
 
     Raises `ConfigError` for a missing or damaged run, or one without this score.
     """
@@ -105,7 +105,7 @@ def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTa
 
     If a run lacks its task rows, tasks are recognized by their input alone.
     """
-    whole = all(holds_text(RunFiles.existing(path).materialized_inputs) for path in paths)
+    whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
     tables = [read_scores(path, score, whole_tasks=whole) for path in paths]
     counts = Counter(table.label for table in tables)
     for table in tables:

@@ -51,12 +51,12 @@ class IndexedRows(PlacedRows):
     def __len__(self) -> int:
         return len(self._index)
 
-    def line_of(self, identity: RolloutId) -> bytes:
+    def read_line(self, identity: RolloutId) -> bytes:
         """Return the bytes of the rollout's row, without the line break."""
         return self.line(self._index[identity])
 
     def row(self, identity: RolloutId) -> dict[str, Any]:
-        return parse_row(self.line_of(identity), self.path, self._index[identity].number)
+        return parse_row(self.read_line(identity), self.path, self._index[identity].number)
 
 
 class StoredRun:
@@ -67,7 +67,7 @@ class StoredRun:
 
         With `problems`, damaged lines are left out, and their descriptions are added to them.
         """
-        self.files = RunFiles.existing(rows)
+        self.files = RunFiles.from_existing(rows)
         self.scored = IndexedRows(self.files.rows, unique=True, numbers_rows=True, problems=problems)
         self.failures = IndexedRows(self.files.failures, problems=problems)
         self.tasks = IndexedRows(self.files.materialized_inputs, problems=problems)
@@ -83,7 +83,7 @@ class StoredRun:
         if (said := self.open_account().progress.describe(len(self.scored))) is not None:
             yield f"{self.files.rows}: {said}"
 
-    def failed(self) -> Iterator[RolloutId]:
+    def list_failed(self) -> Iterator[RolloutId]:
         """Yield the rollouts that have a failure and no score."""
         return (identity for identity in self.failures if identity not in self.scored)
 

@@ -92,7 +92,7 @@ class AppendFile:
 
     def last_line(self) -> bytes:
         """Return the last line with its line break; empty for an empty file."""
-        start = self._start_of_last_line()
+        start = self._find_last_line()
         return os.pread(self._fd, self._size - start, start)
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class AppendFile:
                 error,
             )
 
-    def _start_of_last_line(self) -> int:
+    def _find_last_line(self) -> int:
         """Return the offset of the last line, ignoring a final line break."""
         end = self._size - 1
         while end > 0:

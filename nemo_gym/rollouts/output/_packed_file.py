@@ -19,7 +19,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.disk import disk
-from nemo_gym.rollouts.plan.compression import DAMAGE, Codec, Frames, codec_of, journal_of
+from nemo_gym.rollouts.plan.compression import DAMAGE, Codec, Frames, build_journal_path, find_codec
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class PackedFile(AppendFile):
 
     def __init__(self, packed: Path, codec: Codec) -> None:
         """Raises `ConfigError` as `AppendFile` does, and for a compressed file that is damaged before its end."""
-        super().__init__(journal_of(packed))
+        super().__init__(build_journal_path(packed))
         self._packed = packed
         self._packed_size = _UNKNOWN
         """The size of the journal if the compressed file holds exactly its content."""
@@ -68,7 +68,7 @@ class PackedFile(AppendFile):
 
 def append_to(path: Path) -> AppendFile:
     """Open `path` for appending, compressed according to its name. Raises `ConfigError` as the classes do."""
-    codec = codec_of(path)
+    codec = find_codec(path)
     return AppendFile(path) if codec is None else PackedFile(path, codec)
 
 

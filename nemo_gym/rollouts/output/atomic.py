@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.disk import disk
-from nemo_gym.rollouts.plan.compression import codec_of, journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path, find_codec
 
 _BUFFER_BYTES: Final = 1 << 20
 
@@ -24,14 +24,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
     Raises `ConfigError` if the file can't be written.
     """
-    draft, codec = path.with_name(f".{path.name}.draft"), codec_of(path)
+    draft, codec = path.with_name(f".{path.name}.draft"), find_codec(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _drafted(draft) as plain, codec.writer(plain) if codec else nullcontext(plain) as file:
             yield file
         disk().rename(draft, path)
         if codec is not None:
-            disk().remove(journal_of(path))
+            disk().remove(build_journal_path(path))
     except OSError as error:
         raise ConfigError(
             f"cannot write {path}: {error.strerror}", code="output_unwritable", remedy="Choose another path."

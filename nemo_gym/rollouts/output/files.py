@@ -18,7 +18,7 @@ from typing import Final
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.disk import disk
 from nemo_gym.rollouts.output.inputs import refuse_inputs
-from nemo_gym.rollouts.plan.compression import CODECS, holds_text, journal_of
+from nemo_gym.rollouts.plan.compression import CODECS, build_journal_path, holds_text
 
 _PLAIN: Final = ".jsonl"
 ENDINGS: Final = (_PLAIN, *(_PLAIN + packing for packing in CODECS))
@@ -35,7 +35,7 @@ class RunFiles:
     """The ending of rows, failures and task rows: one of `ENDINGS`."""
 
     @classmethod
-    def of(cls, output: Path) -> RunFiles:
+    def from_output(cls, output: Path) -> RunFiles:
         """Return the files of the run with the rows `output`. Raises `ConfigError` for an invalid name."""
         if output.is_dir():
             raise ConfigError(
@@ -43,7 +43,7 @@ class RunFiles:
                 code="output_is_folder",
                 remedy=f"Name a file: +output_jsonl_fpath={output / 'rollouts.jsonl'}.",
             )
-        ending = ending_of(output)
+        ending = find_ending(output)
         if ending is None:
             raise ConfigError(
                 f"the output {output} does not end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}",
@@ -53,9 +53,9 @@ class RunFiles:
         return cls(output.parent, output.name.removesuffix(ending), ending)
 
     @classmethod
-    def existing(cls, rows: Path) -> RunFiles:
+    def from_existing(cls, rows: Path) -> RunFiles:
         """Return the files of the run with the rows `rows`. Raises `ConfigError` if there is no such run."""
-        files = None if rows.is_dir() or ending_of(rows) is None else cls.of(rows)
+        files = None if rows.is_dir() or find_ending(rows) is None else cls.from_output(rows)
         if files is None or not files.holds_results():
             raise ConfigError(
                 f"there is no run at {rows}",
@@ -68,72 +68,72 @@ class RunFiles:
         """Return the run's files in every possible form."""
         return [replace(self, ending=ending) for ending in ENDINGS]
 
-    def in_another_form(self) -> RunFiles | None:
+    def find_other_form(self) -> RunFiles | None:
         """Return the form in which the run exists, if it is another one."""
         return next((form for form in self.forms() if form != self and form._has_results()), None)
 
-    def _named(self, ending: str) -> Path:
+    def _build_path(self, ending: str) -> Path:
         return self.folder / f"{self.stem}{ending}"
 
     @property
     def rows(self) -> Path:
         """One scored row per finished rollout."""
-        return self._named(self.ending)
+        return self._build_path(self.ending)
 
     @property
     def failures(self) -> Path:
         """One row per failed attempt of the latest start of the run."""
-        return self._named(f"_failures{self.ending}")
+        return self._build_path(f"_failures{self.ending}")
 
     @property
     def manifest(self) -> Path:
-        return self._named("_run.json")
+        return self._build_path("_run.json")
 
     @property
     def aggregate_metrics(self) -> Path:
-        return self._named("_aggregate_metrics.json")
+        return self._build_path("_aggregate_metrics.json")
 
     @property
     def materialized_inputs(self) -> Path:
         """One row per planned rollout, as sent to the agent."""
-        return self._named(f"_materialized_inputs{self.ending}")
+        return self._build_path(f"_materialized_inputs{self.ending}")
 
     @property
     def index(self) -> Path:
         """The columns of the rows, for the viewer. It is made again if it is missing."""
-        return self._named("_index")
+        return self._build_path("_index")
 
     @property
     def failures_index(self) -> Path:
         """The columns of the failures."""
-        return self._named("_failures_index")
+        return self._build_path("_failures_index")
 
     @property
     def draws(self) -> Path:
         """The tasks that a run with `until` has drawn, in order."""
-        return self._named("_draws.jsonl")
+        return self._build_path("_draws.jsonl")
 
     @property
     def estimate(self) -> Path:
         """The estimate of a run with `until`, and its interval."""
-        return self._named("_estimate.json")
+        return self._build_path("_estimate.json")
 
     @property
     def token_texts(self) -> Path:
         """The texts of the rows' token ids, for the viewer."""
-        return self._named("_token_texts.json")
+        return self._build_path("_token_texts.json")
 
     @property
     def nodes(self) -> Path:
         """The machines of the run's gym, for the viewer. A run on one machine has none."""
-        return self._named("_nodes.json")
+        return self._build_path("_nodes.json")
 
     @property
     def looks_fine(self) -> Path:
         """The rollouts that a person has looked at and found fine, as saved in the viewer."""
-        return self._named("_looks_fine.json")
+        return self._build_path("_looks_fine.json")
 
-    def for_viewer(self) -> tuple[Path, ...]:
+    def list_viewer_files(self) -> tuple[Path, ...]:
         """Return the files that only the viewer reads."""
         return self.index, self.failures_index, self.token_texts, self.nodes, self.looks_fine
 
@@ -159,11 +159,11 @@ class RunFiles:
 
     def first_free_torn(self) -> Path:
         """Return the path for the next torn end of a file."""
-        return _first_free(lambda number: self._named(f"_torn_{number}{self.ending}"))
+        return _first_free(lambda number: self._build_path(f"_torn_{number}{self.ending}"))
 
     def first_free_unplanned(self) -> Path:
         """Return the path for the next rows of rollouts that the plan does not have."""
-        return _first_free(lambda number: self._named(f"_unplanned_{number}{self.ending}"))
+        return _first_free(lambda number: self._build_path(f"_unplanned_{number}{self.ending}"))
 
     def check_folder(self) -> None:
         """Raise `ConfigError` if the folder cannot be created or written to. It is not created yet."""
@@ -186,12 +186,12 @@ class RunFiles:
         present = self._every_file()
         if not present:
             return None
-        aside = next(run for run in map(self._numbered, count(1)) if not run._every_file())
+        aside = next(run for run in map(self._number, count(1)) if not run._every_file())
         for path in present:
             disk().rename(path, self.folder / (aside.stem + path.name.removeprefix(self.stem)))
         return next((form for form in aside.forms() if form._has_results()), aside)
 
-    def _numbered(self, number: int) -> RunFiles:
+    def _number(self, number: int) -> RunFiles:
         return replace(self, stem=f"{self.stem}.{number}")
 
     def _every_file(self) -> list[Path]:
@@ -204,41 +204,46 @@ class RunFiles:
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted(named | separate | {*self.for_viewer()})
-        return [each for path in paths for each in (journal_of(path), path) if each.exists()]
+        paths = sorted(named | separate | {*self.list_viewer_files()})
+        return [each for path in paths for each in (build_journal_path(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:
         """Rename the failures of the earlier start, whose rollouts will be attempted again."""
         if not holds_text(self.failures):
             return
-        aside = _first_free(lambda number: self._named(f"_failures.{number}{self.ending}"))
-        for path, target in ((journal_of(self.failures), journal_of(aside)), (self.failures, aside)):
+        aside = _first_free(lambda number: self._build_path(f"_failures.{number}{self.ending}"))
+        for path, target in (
+            (build_journal_path(self.failures), build_journal_path(aside)),
+            (self.failures, aside),
+        ):
             if path.exists():
                 disk().rename(path, target)
 
 
 def failures_path_for(output: Path) -> Path:
     """Return the file of failed attempts of the run with the rows `output`."""
-    return RunFiles.of(Path(output)).failures
+    return RunFiles.from_output(Path(output)).failures
 
 
 def materialized_path_for(output: Path) -> Path:
     """Return the file of task rows of the run with the rows `output`."""
-    return RunFiles.of(Path(output)).materialized_inputs
+    return RunFiles.from_output(Path(output)).materialized_inputs
 
 
 def aggregate_metrics_path_for(output: Path) -> Path:
     """Return the file of metrics of the run with the rows `output`."""
-    return RunFiles.of(Path(output)).aggregate_metrics
+    return RunFiles.from_output(Path(output)).aggregate_metrics
 
 
-def ending_of(path: Path) -> str | None:
+def find_ending(path: Path) -> str | None:
     """Return the one of `ENDINGS` that `path` has, or None."""
     return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
 
 
 def _first_free(name: Callable[[int], Path]) -> Path:
-    return next(path for path in map(name, count(1)) if not (path.exists() or journal_of(path).exists()))
+    return next(
+        path for path in map(name, count(1)) if not (path.exists() or build_journal_path(path).exists())
+    )
 
 
 def _unwritable(folder: Path, reason: str) -> ConfigError:

@@ -46,7 +46,7 @@ def read_finished(path: Path, is_planned: IsPlanned) -> StoredRollouts:
     """
     finished, unplanned = FinishedRollouts(), 0
     for line in read_lines(path):
-        identity = identity_of_line(line.content, path, line.number)
+        identity = read_line_identity(line.content, path, line.number)
         if not is_planned(identity):
             unplanned += 1
         elif not finished.add(identity):
@@ -144,7 +144,7 @@ class PlacedRows:
         self, line: bytes, number: int, identities: RowIdentities | None, problems: list[str] | None
     ) -> RolloutId | None:
         try:
-            identity = identity_of_line(line, self.path, number, identities)
+            identity = read_line_identity(line, self.path, number, identities)
             if problems is not None:
                 parse_row(line, self.path, number)
         except GymError as error:
@@ -178,7 +178,7 @@ def parse_row(line: bytes, path: Path, number: int) -> dict[str, Any]:
     raise ConfigError(f"{path}:{number}: the row is not a JSON object", code="damaged_output", remedy=_REPEAT)
 
 
-def identity_of_line(
+def read_line_identity(
     line: bytes, path: Path, number: int = 0, identities: RowIdentities | None = None
 ) -> RolloutId:
     """Return the identity of a row of `path`. Raises `ConfigError` for an invalid line.

@@ -16,8 +16,8 @@ from nemo_gym.failures import GymError
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.row_index import blocks_of, describes, end_of_block, split_blocks
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.output.row_index import build_blocks, describes, read_block_end, split_blocks
+from nemo_gym.rollouts.plan.compression import build_journal_path
 from nemo_gym.rollouts.plan.dataset import opened_plain
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ INDEXED_BYTES: Final = 16 << 20
 _TIMEOUT_S: Final = 3600.0
 
 
-def stored_blocks(index: Path, rows: BinaryIO) -> list[bytes]:
+def read_stored_blocks(index: Path, rows: BinaryIO) -> list[bytes]:
     """Return the blocks of a stored index that describes the beginning of `rows`; none if it does not."""
     try:
         blocks = split_blocks(index.read_bytes())
@@ -42,15 +42,15 @@ def extend_index(rows: Path, index: Path) -> None:
     Raises `ConfigError` if the rows cannot be read or the index cannot be written.
     """
     with opened_plain(rows) as content:
-        blocks = stored_blocks(index, content)
-        end = end_of_block(blocks[-1]) if blocks else 0
+        blocks = read_stored_blocks(index, content)
+        end = read_block_end(blocks[-1]) if blocks else 0
         content.seek(end)
-        write_atomically(index, chain(blocks, blocks_of(content, end)))
+        write_atomically(index, chain(blocks, build_blocks(content, end)))
 
 
 async def index_large_rows(files: RunFiles, *, least_bytes: int = INDEXED_BYTES) -> None:
     """Bring the index of a run's rows up to date in a worker, if they have `least_bytes`. A failure is only logged."""
-    path = next((each for each in (journal_of(files.rows), files.rows) if each.exists()), None)
+    path = next((each for each in (build_journal_path(files.rows), files.rows) if each.exists()), None)
     if path is None or path.stat().st_size < least_bytes:
         return
     pool = WorkerPool(1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path
 
 
 def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
@@ -14,10 +14,10 @@ def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
     The same file is found by any path, through symbolic and hard links; a compressed file and its journal are one.
     """
-    written = {_identity_of(path): path for output in outputs for path in (output, journal_of(output))}
+    written = {_identify(path): path for output in outputs for path in (output, build_journal_path(output))}
     for file in inputs:
-        for path in (file, journal_of(file)):
-            output = written.get(_identity_of(path))
+        for path in (file, build_journal_path(file)):
+            output = written.get(_identify(path))
             if output is not None:
                 also = "" if output == path else f", which is the same file as {path}"
                 raise ConfigError(
@@ -27,7 +27,7 @@ def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
                 )
 
 
-def _identity_of(path: Path) -> object:
+def _identify(path: Path) -> object:
     """Return the device and inode of an existing file, else its absolute path."""
     try:
         status = path.stat()

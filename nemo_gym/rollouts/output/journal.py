@@ -20,9 +20,9 @@ from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import IsPlanned, identity_of_line, read_finished
+from nemo_gym.rollouts.output.finished import IsPlanned, read_finished, read_line_identity
 from nemo_gym.rollouts.output.manifest import AllowedChanges, Change, Manifest, refuse_changes
-from nemo_gym.rollouts.plan.compression import holds_text, journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.compose import fail_row
 from nemo_gym.rows.identity import FinishedRollouts, mark_code
@@ -128,7 +128,7 @@ def open_journal(
 def refuse_existing(files: RunFiles, existing: Existing) -> None:
     """Raise `ConfigError` if the output folder cannot be used, or if files of an earlier run exist."""
     files.check_folder()
-    other = files.in_another_form()
+    other = files.find_other_form()
     if existing is Existing.RESUME and other is not None:
         raise ConfigError(
             f"the run to resume is in {other.rows}, not in {files.rows}",
@@ -147,7 +147,7 @@ def refuse_existing(files: RunFiles, existing: Existing) -> None:
 
 def _move_aside(files: RunFiles) -> list[str]:
     for form in files.forms():
-        for path in (form.rows, journal_of(form.rows)):
+        for path in (form.rows, build_journal_path(form.rows)):
             if path.exists():
                 AppendFile(path).close()  # refuses while another process writes it
     aside = files.move_aside()
@@ -191,7 +191,7 @@ def _set_unplanned_aside(file: AppendFile, files: RunFiles, is_planned: IsPlanne
     kept_at = files.first_free_unplanned()
     for is_wanted, write in ((False, partial(write_atomically, kept_at)), (True, file.replace)):
         lines = (line.content for line in read_lines(files.rows))
-        write(line for line in lines if is_planned(identity_of_line(line, files.rows)) is is_wanted)
+        write(line for line in lines if is_planned(read_line_identity(line, files.rows)) is is_wanted)
     return [
         f"{files.rows.name} had rows of rollouts that the plan does not have: they are now in {kept_at.name}"
     ]

@@ -85,7 +85,7 @@ class Change(NamedTuple):
                 "was added" if self.before is None else "was removed" if self.after is None else "has changed"
             )
             return f"{self.field.removeprefix(_FILE)} {verb}"
-        return f"{self.field}: {_shown(self.before)} -> {_shown(self.after)}"
+        return f"{self.field}: {_show(self.before)} -> {_show(self.after)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def _merge_facts(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[s
     return {name: {**before.get(name, {}), **after.get(name, {})} for name in sorted({*before, *after})}
 
 
-def identity_of(
+def build_identity(
     settings: PlanSettings,
     inspection: DatasetInspection,
     servers: Mapping[str, Mapping[str, Any]],
@@ -272,7 +272,7 @@ def identity_of(
             "skills": {"hash": settings.skills_ref["hash"]} if settings.skills_ref else {},
         },
         "responses_create_params": dict(settings.overrides),
-        "config": {name: lasting(servers[name]) for name in sorted(servers)},
+        "config": {name: keep_lasting(servers[name]) for name in sorted(servers)},
         "code": code_identity(gym, servers, [inspected.file.path for inspected in inspection.files]),
         **({"engines": {name: dict(engines[name]) for name in sorted(engines)}} if engines else {}),
     }
@@ -346,7 +346,7 @@ def describe_repository(repository: Mapping[str, Any]) -> str:
     return f"{str(repository.get('commit'))[:12]}{', with changes' if repository.get('dirty') else ''}"
 
 
-def lasting(server: Mapping[str, Any]) -> Any:
+def keep_lasting(server: Mapping[str, Any]) -> Any:
     """Return a server's configuration without addresses, process counts, datasets and secrets.
 
     These may differ between starts. Datasets are a part of the identity by themselves.
@@ -400,7 +400,7 @@ def _flatten(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = orjson.dumps(value).decode()
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -14,8 +14,8 @@ from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.disk import disk
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import identity_of_line
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.output.finished import read_line_identity
+from nemo_gym.rollouts.plan.compression import build_journal_path
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rows.identity import FinishedRollouts, RolloutId, identity_at
@@ -45,13 +45,13 @@ class MaterializedInputs:
         """
         path = files.materialized_inputs
         if changed:
-            disk().remove(journal_of(path))
+            disk().remove(build_journal_path(path))
             disk().remove(path)
         file = append_to(path)
         file.recover(files.first_free_torn())
         inputs = cls(file, identity_at(file.last_line()) or _BEFORE_ALL)
         if inputs._last < needed:
-            for _ in inputs.written_from(plan):
+            for _ in inputs.write_from(plan):
                 pass
         return inputs
 
@@ -66,13 +66,13 @@ class MaterializedInputs:
         file.recover(files.first_free_torn())
         present = FinishedRollouts()
         for line in read_lines(path):
-            present.add(identity_of_line(line.content, path, line.number))
+            present.add(read_line_identity(line.content, path, line.number))
         missing = (planned for planned in plan if planned.identity not in present)
         while rows := [planned.row for planned in islice(missing, ROWS_A_WRITE)]:
             file.append(b"\n".join(rows))
         return cls(file, AFTER_ALL)
 
-    def written_from(self, plan: Iterable[PlannedAttempt]) -> Iterator[PlannedAttempt]:
+    def write_from(self, plan: Iterable[PlannedAttempt]) -> Iterator[PlannedAttempt]:
         """Yield the planned attempts, writing the row of each before."""
         source = iter(plan)
         while drawn := list(islice(source, ROWS_A_WRITE)):
@@ -83,7 +83,7 @@ class MaterializedInputs:
         """Yield the planned attempts of a plan in any order, writing the row of each that the file lacks before."""
         present = FinishedRollouts()
         for line in read_lines(self._file.path):
-            present.add(identity_of_line(line.content, self._file.path, line.number))
+            present.add(read_line_identity(line.content, self._file.path, line.number))
         for planned in plan:
             if present.add(planned.identity):
                 self._file.append(planned.row)

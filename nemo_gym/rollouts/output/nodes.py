@@ -29,7 +29,7 @@ def keep_nodes(files: RunFiles, logs: Path | None, started_at: str) -> None:
     if document is None:
         disk().remove(files.nodes)
     else:
-        write_atomically(files.nodes, orjson.dumps(since(document, started_at)))
+        write_atomically(files.nodes, orjson.dumps(drop_earlier_events(document, started_at)))
 
 
 def read_nodes(path: Path) -> dict[str, Any] | None:
@@ -40,7 +40,7 @@ def read_nodes(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def since(document: Mapping[str, Any], started_at: str) -> dict[str, Any]:
+def drop_earlier_events(document: Mapping[str, Any], started_at: str) -> dict[str, Any]:
     """Return the document without events before `started_at` (ISO 8601). A text that is no time leaves all of them."""
     try:
         start = datetime.fromisoformat(started_at).timestamp()
@@ -48,8 +48,8 @@ def since(document: Mapping[str, Any], started_at: str) -> dict[str, Any]:
         start = 0.0
     events = document.get("events")
     events = events if isinstance(events, list) else []
-    return {**document, "events": [each for each in events if _time_of(each) >= start]}
+    return {**document, "events": [each for each in events if _read_time(each) >= start]}
 
 
-def _time_of(event: Any) -> float:
+def _read_time(event: Any) -> float:
     return finite_number(member(event, "at")) or 0.0

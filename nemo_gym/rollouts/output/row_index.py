@@ -75,7 +75,7 @@ class RowEntry(NamedTuple):
 _UNREADABLE = RowEntry({}, {"outcome": "unreadable"})
 
 
-def entry_of(row: AnyRow) -> RowEntry:
+def build_entry(row: AnyRow) -> RowEntry:
     """Return the columns of a row. A row without a score has no `reward`, and one of a newer version no columns."""
     if not is_row_readable(row):
         return _UNREADABLE
@@ -159,7 +159,7 @@ class BlockBuilder:
         for name in sorted(set().union(*numbers)):
             columns.append(_number_column(name, [each.get(name, math.nan) for each in numbers], body))
         for name in sorted(set().union(*labels)):
-            columns.append(_coded_column(name, [each.get(name) for each in labels], body))
+            columns.append(_code_column(name, [each.get(name) for each in labels], body))
         head = {
             "rows": len(self),
             "start": self._start,
@@ -173,7 +173,7 @@ class BlockBuilder:
         return _FRAME.pack(_MAGIC, len(text), len(body), sealed) + text + bytes(body)
 
 
-def blocks_of(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS) -> Iterator[bytes]:
+def build_blocks(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS) -> Iterator[bytes]:
     """Yield the blocks of lines, of which the first is at `start`.
 
     The last line is left out if it has no line break. A line that is not a row counts as a row without numbers.
@@ -182,7 +182,7 @@ def blocks_of(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS)
     for line in lines:
         if not line.endswith(b"\n"):
             break
-        builder.add(_entry_of_line(line), line)
+        builder.add(_build_line_entry(line), line)
         if len(builder) == rows:
             yield builder.encode()
             builder = BlockBuilder(builder.end)
@@ -190,9 +190,9 @@ def blocks_of(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS)
         yield builder.encode()
 
 
-def _entry_of_line(line: bytes) -> RowEntry:
+def _build_line_entry(line: bytes) -> RowEntry:
     row = parse_object(line.removeprefix(BYTE_ORDER_MARK))
-    return entry_of(row) if row is not None else _UNREADABLE
+    return build_entry(row) if row is not None else _UNREADABLE
 
 
 def split_blocks(content: bytes) -> list[bytes]:
@@ -211,11 +211,11 @@ def split_blocks(content: bytes) -> list[bytes]:
 def decode_block(block: bytes) -> Block:
     """Return the columns of a whole block."""
     head, body = _parts(block)
-    columns = {column["name"]: _values_of(column, head["rows"], body) for column in head["columns"]}
+    columns = {column["name"]: _read_values(column, head["rows"], body) for column in head["columns"]}
     return Block(head["start"], head["end"], head["tail"], columns)
 
 
-def end_of_block(block: bytes) -> int:
+def read_block_end(block: bytes) -> int:
     """Return the offset behind the last row of a whole block."""
     head, _ = _parts(block)
     return int(head["end"])
@@ -250,25 +250,25 @@ def _number_column(name: str, values: Sequence[float], body: bytearray) -> dict[
         return _whole_column(name, [*map(int, numbers)], body)
     known = [None if math.isnan(number) else number for number in numbers]
     if len(set(known)) < _FEW:
-        return _coded_column(name, known, body)
+        return _code_column(name, known, body)
     return {"name": name, **_append("f8", numbers, body)}
 
 
 def _whole_column(name: str, numbers: Sequence[int], body: bytearray) -> dict[str, Any]:
     if numbers.count(numbers[0]) == len(numbers):
         return {"name": name, "same": numbers[0]}
-    return {"name": name, **_packed(numbers, body)}
+    return {"name": name, **_pack(numbers, body)}
 
 
-def _coded_column(name: str, values: Sequence[float | Label], body: bytearray) -> dict[str, Any]:
+def _code_column(name: str, values: Sequence[float | Label], body: bytearray) -> dict[str, Any]:
     codes: dict[float | Label, int] = {}
     places = [codes.setdefault(value, len(codes)) for value in values]
     if len(codes) == 1:
         return {"name": name, "same": values[0]}
-    return {"name": name, "values": list(codes), **_packed(places, body)}
+    return {"name": name, "values": list(codes), **_pack(places, body)}
 
 
-def _packed(numbers: Sequence[int], body: bytearray) -> dict[str, Any]:
+def _pack(numbers: Sequence[int], body: bytearray) -> dict[str, Any]:
     """Append integers in the smallest form that holds them; as floats, which are exact to 2 ** 53, if none does."""
     largest = max(max(numbers), -1 - min(numbers))
     for kind, code, bound in _INTEGERS:
@@ -286,7 +286,7 @@ def _append(kind: str, numbers: array[Any], body: bytearray) -> dict[str, Any]:
     return {"kind": kind, "at": at}
 
 
-def _values_of(column: Mapping[str, Any], rows: int, body: memoryview) -> Sequence[Any]:
+def _read_values(column: Mapping[str, Any], rows: int, body: memoryview) -> Sequence[Any]:
     if "kind" not in column:
         return [column["same"]] * rows
     numbers = array(_CODES[column["kind"]])

@@ -15,7 +15,7 @@ from typing import Any
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest_code
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path
 
 _LOCKS = Path("/proc/locks")
 _RESUME = "the same command with --resume (+resume_from_cache=true) continues it"
@@ -38,7 +38,7 @@ class RunState(StrEnum):
 
 def is_being_written(rows: Path) -> bool:
     """Return whether a process holds the lock of an output. The lock itself is not tried: that could refuse a run."""
-    path = next((each for each in (journal_of(rows), rows) if each.exists()), None)
+    path = next((each for each in (build_journal_path(rows), rows) if each.exists()), None)
     try:
         locks = _LOCKS.read_text().splitlines()
         inode = path.stat().st_ino if path is not None else None

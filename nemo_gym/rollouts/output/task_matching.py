@@ -20,11 +20,11 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import identity_of_line
+from nemo_gym.rollouts.output.finished import read_line_identity
 from nemo_gym.rollouts.output.manifest import AllowedChanges, Manifest
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
-from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
+from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.task_content import request_digest, task_digest
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError
 from nemo_gym.rows.identity import RolloutId
@@ -143,13 +143,13 @@ def read_stored_rows(path: Path) -> Iterator[tuple[RolloutId, Mapping[str, Any]]
             if not line.content.endswith(b"\n"):
                 return
             raise ConfigError(f"{path}:{line.number}: the row is not JSON", code="damaged_output") from error
-        yield identity_of_line(line.content, path, line.number), row
+        yield read_line_identity(line.content, path, line.number), row
 
 
 def _read_dataset_tasks(plan: PlanSettings, place: int, fields: set[str]) -> Iterator[KnownTask | None]:
     """Yield the tasks of a dataset, None for a malformed row, which has an index too. Add their fields to `fields`."""
     file = plan.datasets[place]
-    shaper = shaper_of(file, plan)
+    shaper = build_shaper(file, plan)
     for line in islice(read_lines(locate(file.path)), plan.limit):
         task = None
         with suppress(

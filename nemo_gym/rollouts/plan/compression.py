@@ -64,19 +64,19 @@ CODECS: Mapping[str, Codec] = {
 """Codecs by file ending."""
 
 
-def codec_of(path: Path) -> Codec | None:
+def find_codec(path: Path) -> Codec | None:
     """Return the codec of a file; None for a plain one."""
     return CODECS.get(path.suffix)
 
 
-def journal_of(path: Path) -> Path:
+def build_journal_path(path: Path) -> Path:
     """Return the plain file that holds all rows of a compressed file while it is being written."""
     return path.with_name(f"{path.name}.journal")
 
 
 def holds_text(path: Path) -> bool:
     """Return whether a file or its journal exists and is not empty."""
-    return any(each.exists() and each.stat().st_size > 0 for each in (path, journal_of(path)))
+    return any(each.exists() and each.stat().st_size > 0 for each in (path, build_journal_path(path)))
 
 
 def open_content(path: Path) -> IO[bytes]:
@@ -84,11 +84,11 @@ def open_content(path: Path) -> IO[bytes]:
 
     Reading a damaged compressed file raises one of `DAMAGE`.
     """
-    codec = codec_of(path)
+    codec = find_codec(path)
     if codec is None:
         return path.open("rb", buffering=_BUFFER_BYTES)
     with suppress(FileNotFoundError):
-        journal = journal_of(path).open("rb", buffering=_BUFFER_BYTES)
+        journal = build_journal_path(path).open("rb", buffering=_BUFFER_BYTES)
         if os.fstat(journal.fileno()).st_size or not path.exists():
             return journal
         journal.close()

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
-from nemo_gym.rollouts.plan.compression import DAMAGE, codec_of, open_content
+from nemo_gym.rollouts.plan.compression import DAMAGE, find_codec, open_content
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """The bytes with which some programs begin a file of UTF-8. They belong to no row."""
@@ -62,7 +62,7 @@ def opened_plain(path: Path) -> Iterator[BinaryIO]:
 
     Raises `ConfigError` if it cannot be read to its end.
     """
-    if codec_of(path) is None:
+    if find_codec(path) is None:
         with path.open("rb") as file:
             yield file
         return
@@ -72,7 +72,7 @@ def opened_plain(path: Path) -> Iterator[BinaryIO]:
             with open_content(path) as file:
                 shutil.copyfileobj(file, copy, _READ_BYTES)
         except DAMAGE as error:
-            raise _damaged(path, f"byte {copy.tell()} of its content", error) from error
+            raise _build_damaged_error(path, f"byte {copy.tell()} of its content", error) from error
         copy.flush()
         copy.seek(0)
         yield cast(BinaryIO, copy)
@@ -89,12 +89,12 @@ def read_lines(path: Path) -> Iterator[Line]:
                 if not content.isspace():
                     yield Line(number, content)
     except DAMAGE as error:
-        raise _damaged(path, f"line {number}", error) from error
+        raise _build_damaged_error(path, f"line {number}", error) from error
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", code="dataset_unreadable") from error
 
 
-def _damaged(path: Path, place: str, error: Exception) -> ConfigError:
+def _build_damaged_error(path: Path, place: str, error: Exception) -> ConfigError:
     return ConfigError(
         f"{path} is damaged after {place}: {error}",
         code="dataset_damaged",

@@ -15,7 +15,7 @@ from itertools import accumulate, islice, pairwise
 from nemo_gym.config.problems import Location
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
-from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
+from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, RowFaults
 from nemo_gym.rows.identity import RolloutId
 
@@ -119,7 +119,7 @@ def _row_finder(numbers: Sequence[int]) -> Callable[[int], int]:
 
 
 def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: DatasetInspection) -> None:
-    shaper = shaper_of(file, settings)
+    shaper = build_shaper(file, settings)
     digest = hashlib.sha256()
     rows = invalid = rollouts = 0
     bounds = None if settings.routing.is_uniform else array("L")

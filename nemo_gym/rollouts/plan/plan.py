@@ -56,7 +56,7 @@ class PlanSettings:
     interleave_repeats: bool = False
     """Plan the first repeat of every task before the second. The dataset is read once per repeat."""
 
-    def in_order_of_identity(self) -> PlanSettings:
+    def sort_by_identity(self) -> PlanSettings:
         """Return the settings of the same plan in the order of its identities."""
         return replace(self, interleave_repeats=False)
 
@@ -88,7 +88,7 @@ class Plan:
         self._numbers = numbers
         self._finished = finished or FinishedRollouts()
         self._durations = durations or {}
-        self._shapers = [shaper_of(file, settings) for file in settings.datasets]
+        self._shapers = [build_shaper(file, settings) for file in settings.datasets]
 
     def __iter__(self) -> Iterator[PlannedAttempt]:
         every, known = self._every_repeat(), self._durations
@@ -129,12 +129,12 @@ class Plan:
         return any(RolloutId(index, repeat) not in self._finished for repeat in wanted)
 
     def _attempts(self, task: _Planned, repeats: range) -> Iterator[PlannedAttempt]:
-        for attempt in attempts_of(task.number, task.copies, self._settings.add_seed, repeats):
+        for attempt in plan_attempts(task.number, task.copies, self._settings.add_seed, repeats):
             if attempt.identity not in self._finished:
                 yield attempt
 
 
-def attempts_of(
+def plan_attempts(
     index: int, copies: Sequence[RepeatedTask], add_seed: bool, repeats: range | None = None
 ) -> Iterator[PlannedAttempt]:
     """Yield the first attempt at each rollout of a task, or those among `repeats`.
@@ -145,11 +145,11 @@ def attempts_of(
         for place, (task, number) in enumerate(copies):
             if repeat < number:
                 identity = RolloutId(index, repeat * len(copies) + place)
-                encoded = task.with_seed(repeat) if add_seed else task.encoded
+                encoded = task.encode_with_seed(repeat) if add_seed else task.encoded
                 yield PlannedAttempt(identity, task.agent, identity.head() + encoded[1:])
 
 
-def shaper_of(file: DatasetFile, settings: PlanSettings) -> TaskShaper:
+def build_shaper(file: DatasetFile, settings: PlanSettings) -> TaskShaper:
     """Return the shaper of the rows of `file`. Raises `ConfigError` for a prompt that cannot be loaded."""
     prompt = load_prompt_config(str(file.prompt_config)) if file.prompt_config else None
     return TaskShaper(

@@ -37,9 +37,9 @@ class Routing:
         """Whether every row has the number of rollouts that its dataset declares."""
         return not self.fan_out and not self.num_repeats
 
-    def agent_of(self, row: AnyRow, default: str | None) -> str | None:
+    def find_agent(self, row: AnyRow, default: str | None) -> str | None:
         """Return the agent of a row before `fan_out`, None if there is none. `default` is the dataset's agent."""
-        source = source_of(row)
+        source = read_source(row)
         mapped = self.agent_map.get(source) or self.agent_map.get(DEFAULT_SOURCE)
         if mapped:
             return mapped
@@ -62,6 +62,6 @@ class Routing:
         return max(self.num_repeats.values(), default=default)
 
 
-def source_of(row: AnyRow) -> str:
+def read_source(row: AnyRow) -> str:
     """Return the key by which a row is routed; empty if it has none."""
     return read_agent(row) or read_task_source(row)

@@ -10,7 +10,7 @@ import orjson
 
 from nemo_gym.failures import InputError
 from nemo_gym.json_objects import object_in
-from nemo_gym.rows.compose import with_params
+from nemo_gym.rows.compose import replace_params
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_params, read_task_data
 
@@ -29,10 +29,10 @@ def request_digest(row: AnyRow, *, has_seed: bool) -> str:
     Raises `InputError` for a row of too many levels.
     """
     params = read_params(row)
-    return _digest(with_params(read_task_data(row), _without_seed(params) if has_seed else params))
+    return _digest(replace_params(read_task_data(row), _drop_seed(params) if has_seed else params))
 
 
-def _without_seed(params: Any) -> Any:
+def _drop_seed(params: Any) -> Any:
     """Return the parameters of a request as they are before the run puts a seed into them."""
     metadata = params.get("metadata") if isinstance(params, Mapping) else None
     if not isinstance(metadata, Mapping):

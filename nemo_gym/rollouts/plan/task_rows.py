@@ -16,8 +16,8 @@ import orjson
 from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, measure_form, object_in, parse_json
-from nemo_gym.rollouts.plan.routing import Routing, source_of
-from nemo_gym.rows.compose import drop_reserved, with_agent, with_params, with_skills
+from nemo_gym.rollouts.plan.routing import Routing, read_source
+from nemo_gym.rows.compose import assign_agent, assign_skills, drop_reserved, replace_params
 from nemo_gym.rows.forms import AnyRow, TaskRow
 from nemo_gym.rows.keys import AGENT_REF_KEY, PARAMS_KEY
 from nemo_gym.rows.parts import is_reserved, read_agent
@@ -92,18 +92,18 @@ class Task:
             if isinstance(tool, dict) and tool.get("type", "function") == "function":
                 yield str(tool.get("name"))
 
-    def with_seed(self, seed: int) -> bytes:
+    def encode_with_seed(self, seed: int) -> bytes:
         """Return the task as JSON with `seed` in `metadata.extra_body`, a JSON string of engine parameters.
 
         Other parameters of the row are kept; a seed of the row is replaced.
         """
-        extra_body = {**extra_body_of(self.params), "seed": seed}
+        extra_body = {**read_extra_body(self.params), "seed": seed}
         metadata = {**(self.params.get("metadata") or {}), "extra_body": orjson.dumps(extra_body).decode()}
-        return orjson.dumps(with_params(self.row, {**self.params, "metadata": metadata}))
+        return orjson.dumps(replace_params(self.row, {**self.params, "metadata": metadata}))
 
-    def for_agent(self, agent: str) -> Task:
+    def replace_agent(self, agent: str) -> Task:
         """Return this task for another agent."""
-        row = with_agent(self.row, agent)
+        row = assign_agent(self.row, agent)
         return self if agent == self.agent else replace(self, agent=agent, row=row, encoded=orjson.dumps(row))
 
 
@@ -124,7 +124,7 @@ class TaskShaper:
     """Merged into each row's `responses_create_params`, recursively."""
     prompt: PromptConfig | None = None
     needs_seed: bool = False
-    """Check that a seed can be added (`Task.with_seed`)."""
+    """Check that a seed can be added (`Task.encode_with_seed`)."""
     routing: Routing = field(default_factory=Routing)
     skills_ref: Mapping[str, Any] | None = None
     """The skills of the run, which every row names."""
@@ -141,7 +141,7 @@ class TaskShaper:
             if repeats is None:
                 message = f"`{agent}` is not a key of +num_repeats, which has no `_default`"
                 raise FaultyRowError(FieldFault(AGENT_REF_KEY, message))
-            repeated.append(RepeatedTask(task.for_agent(agent), repeats))
+            repeated.append(RepeatedTask(task.replace_agent(agent), repeats))
         return repeated
 
     def shape(self, line: bytes) -> Task:
@@ -156,39 +156,41 @@ class TaskShaper:
             row = drop_reserved(row)
         shaped = row
         if self.prompt is not None and isinstance(row.get(PARAMS_KEY, {}), dict):
-            shaped = with_prompt(row, self.prompt)
+            shaped = apply_prompt(row, self.prompt)
         if self.overrides and isinstance(shaped.get(PARAMS_KEY), dict):
-            shaped = with_params(shaped, merge(shaped[PARAMS_KEY], self.overrides))
-        source, agent = source_of(shaped), self.routing.agent_of(shaped, self.agent_name)
+            shaped = replace_params(shaped, merge(shaped[PARAMS_KEY], self.overrides))
+        source, agent = read_source(shaped), self.routing.find_agent(shaped, self.agent_name)
         added_faults = _long_integers(shaped) if self.overrides or self.prompt is not None else []
         faults = [*form_faults, *added_faults, *_params_faults(shaped), *self._agent_faults(shaped, agent)]
         if faults:
             raise FaultyRowError(*dict.fromkeys(faults))
         if self.needs_seed:
-            extra_body_of(shaped[PARAMS_KEY])
-        shaped = self._completed(shaped, str(agent))
+            read_extra_body(shaped[PARAMS_KEY])
+        shaped = self._complete(shaped, str(agent))
         if encoded is None or shaped is not row or reserved:
             encoded = orjson.dumps(shaped)
         return Task(str(agent), shaped, encoded, reserved, source)
 
-    def _completed(self, row: TaskRow, agent: str) -> TaskRow:
+    def _complete(self, row: TaskRow, agent: str) -> TaskRow:
         """Return the row with the members that routing and skills set; the same object if there are none."""
         if read_agent(row) != agent:
-            row = with_agent(row, agent)
-        return row if self.skills_ref is None else with_skills(row, self.skills_ref)
+            row = assign_agent(row, agent)
+        return row if self.skills_ref is None else assign_skills(row, self.skills_ref)
 
     def _agent_faults(self, row: AnyRow, agent: str | None) -> list[FieldFault]:
         reference = row.get(AGENT_REF_KEY)
         if reference is None:
             return [] if agent else [FieldFault(AGENT_REF_KEY, _NO_AGENT)]
         if not isinstance(reference, Mapping):
-            return [FieldFault(AGENT_REF_KEY, f"must be an object with a `name`, not {kind_of(reference)}")]
+            return [
+                FieldFault(AGENT_REF_KEY, f"must be an object with a `name`, not {describe_kind(reference)}")
+            ]
         if not isinstance(reference.get("name"), str) or not reference["name"]:
             return [FieldFault(f"{AGENT_REF_KEY}.name", "must be the name of an agent")]
         return []
 
 
-def with_prompt(row: TaskRow, prompt: PromptConfig) -> TaskRow:
+def apply_prompt(row: TaskRow, prompt: PromptConfig) -> TaskRow:
     """Return a row with its filled prompt. Raises `FaultyRowError` if it does not match the template."""
     try:
         validate_prompt_compatibility([row], prompt)
@@ -211,7 +213,7 @@ def parse_row(line: bytes) -> TaskRow:
 def require_object(row: Any) -> TaskRow:
     """Return a row. Raises `FaultyRowError` unless it is an object."""
     if not isinstance(row, dict):
-        raise FaultyRowError(FieldFault("", f"must be a JSON object, not {kind_of(row)}"))
+        raise FaultyRowError(FieldFault("", f"must be a JSON object, not {describe_kind(row)}"))
     return TaskRow(row)
 
 
@@ -253,20 +255,20 @@ def _params_faults(row: AnyRow) -> list[FieldFault]:
         return [FieldFault(PARAMS_KEY, "is missing")]
     params = row[PARAMS_KEY]
     if not isinstance(params, dict):
-        return [FieldFault(PARAMS_KEY, f"must be an object, not {kind_of(params)}")]
+        return [FieldFault(PARAMS_KEY, f"must be an object, not {describe_kind(params)}")]
     if "input" not in params:
         return [FieldFault(f"{PARAMS_KEY}.input", "is missing")]
     if not isinstance(params["input"], str | list):
-        message = f"must be a string or a list of messages, not {kind_of(params['input'])}"
+        message = f"must be a string or a list of messages, not {describe_kind(params['input'])}"
         return [FieldFault(f"{PARAMS_KEY}.input", message)]
     return [
-        FieldFault(f"{PARAMS_KEY}.input[{place}]", f"must be an object, not {kind_of(item)}")
+        FieldFault(f"{PARAMS_KEY}.input[{place}]", f"must be an object, not {describe_kind(item)}")
         for place, item in enumerate(params["input"])
         if isinstance(params["input"], list) and not isinstance(item, dict)
     ]
 
 
-def extra_body_of(params: Mapping[str, Any]) -> dict[str, Any]:
+def read_extra_body(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the engine parameters in `metadata.extra_body`. Raises `FaultyRowError` unless it is a JSON object."""
     metadata = params.get("metadata") or {}
     written = metadata.get("extra_body") if isinstance(metadata, Mapping) else metadata
@@ -288,7 +290,7 @@ def merge(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, An
     return merged
 
 
-def kind_of(value: object) -> str:
+def describe_kind(value: object) -> str:
     """Return the JSON type of a value, with its article."""
     if value is None:
         return "null"

@@ -60,8 +60,8 @@ async def _watch(caller: Caller, server: str, every_s: float, on_refused: Callab
         except GymError:  # it is no server of this gym now
             continue
         asked = [replicas[next(turns) % len(replicas)] for _ in range(min(_AT_ONCE, len(replicas)))]
-        asking = caller.by_url(asked, _ONCE)
-        answers = await asyncio.gather(*(_stats_of(asking, url) for url in asked))
+        asking = caller.narrow_to_urls(asked, _ONCE)
+        answers = await asyncio.gather(*(_fetch_stats(asking, url) for url in asked))
         fresh = {url: stats for url, stats in zip(asked, answers, strict=True) if stats is not None}
         if any(_refusals(stats) > _refusals(known[url]) for url, stats in fresh.items() if url in known):
             on_refused()
@@ -87,7 +87,7 @@ def _log_changes(server: str, before: Mapping[str, str], now: Mapping[str, str])
         log.warning("`%s` is waiting: %s", server, now[peer])
 
 
-async def _stats_of(caller: Caller, url: str) -> Mapping[str, Any] | None:
+async def _fetch_stats(caller: Caller, url: str) -> Mapping[str, Any] | None:
     """Return the counters of a replica: empty if it has no stats route, None if it does not answer."""
     try:
         reply = await caller.get(url, "/_ng/stats", _ANSWER_WITHIN_S)

@@ -15,7 +15,7 @@ from nemo_gym.failures import DeadlineError, EngineError, Failure, GymError, Tra
 from nemo_gym.json_objects import member, object_in
 from nemo_gym.rollouts.run._tool_check import DeclaredTools, tool_problems
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
-from nemo_gym.transport import Caller, RetryBudget, failure_of_reply
+from nemo_gym.transport import Caller, RetryBudget, read_reply_failure
 from nemo_gym.transport.directory import server_block
 
 PREFLIGHT_S = 5.0
@@ -105,7 +105,7 @@ async def _model_problem(
     facts = member(object_in(reply.body), "engine") if reply.ok else None
     if isinstance(facts, Mapping) and facts:
         engines[model] = facts
-    return None if reply.ok or reply.status in NO_SUCH_ROUTE else failure_of_reply(reply)
+    return None if reply.ok or reply.status in NO_SUCH_ROUTE else read_reply_failure(reply)
 
 
 def _engine_urls(server: Mapping[str, Any]) -> list[str]:

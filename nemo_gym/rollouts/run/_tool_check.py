@@ -52,11 +52,11 @@ async def tool_problems(
     """
     environments: dict[str, str] = {}
     for agent, _ in tools:
-        name = _environment_of(servers.get(agent))
+        name = _find_environment(servers.get(agent))
         if name is not None and not member(server_block(servers.get(name)), "expose_tools_over_mcp"):
             environments[agent] = name
     names = sorted(set(environments.values()))
-    listed = await asyncio.gather(*(_tools_of(caller, name, seconds) for name in names))
+    listed = await asyncio.gather(*(_fetch_tools(caller, name, seconds) for name in names))
     served = dict(zip(names, listed, strict=True))
     found = []
     for (agent, tool), where in sorted(tools.items(), key=lambda item: item[0]):
@@ -66,7 +66,7 @@ async def tool_problems(
     return found
 
 
-def _environment_of(agent: Mapping[str, Any] | None) -> str | None:
+def _find_environment(agent: Mapping[str, Any] | None) -> str | None:
     """Return the resources server that an agent calls for its tools; None for an agent that calls none."""
     for kind in CALLING_AGENTS:
         name = member(agent, AGENT_TYPE, kind, "resources_server", "name")
@@ -100,7 +100,7 @@ def _problem(tool: str, where: Location, environment: str, served: ServedTools) 
     )
 
 
-async def _tools_of(caller: Caller, server: str, seconds: float) -> ServedTools:
+async def _fetch_tools(caller: Caller, server: str, seconds: float) -> ServedTools:
     """Return the tools of a server."""
     try:
         reply = await caller.get(server, POSTED_ROUTE, seconds)

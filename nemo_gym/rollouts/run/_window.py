@@ -61,7 +61,7 @@ class Window:
         """Record that an overloaded endpoint rejected a call."""
 
 
-def window_of(in_parallel: int | Literal["auto"], planned: int, most: int | None = None) -> Window:
+def build_window(in_parallel: int | Literal["auto"], planned: int, most: int | None = None) -> Window:
     """Return the window for a setting and a number of planned rollouts. `most`: its upper bound."""
     if isinstance(in_parallel, int):
         return Window(min(in_parallel, most or in_parallel))
@@ -186,7 +186,7 @@ class AutoWindow(Window):
         elif pays and now.size < self._most:
             self._begin(min(self._most, int(_CLIMB * now.size)))
         else:
-            self._hold(saturating(self._climbed))
+            self._hold(compute_saturating(self._climbed))
 
     def _classify_hold(self, now: Measured) -> None:
         self._measure_again()
@@ -213,7 +213,7 @@ class AutoWindow(Window):
         self.search = search
 
 
-def saturating(climbed: Sequence[Measured]) -> int:
+def compute_saturating(climbed: Sequence[Measured]) -> int:
     """Return the best rate of a climb times the latency of its largest window below saturation."""
     best = max(climbed, key=lambda each: each.per_second)
     idle = [

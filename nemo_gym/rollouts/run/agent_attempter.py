@@ -7,7 +7,7 @@ import orjson
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
-from nemo_gym.transport import Caller, Deadline, Reply, failure_of_reply
+from nemo_gym.transport import Caller, Deadline, Reply, read_reply_failure
 
 _QUOTED_CHARACTERS = 500
 _LONGEST_HEAD_START_S = 2.0
@@ -45,8 +45,8 @@ class AgentAttempter:
 def read_reply(reply: Reply, agent: str) -> AttemptResult:
     """Return the row or the failure in an agent's answer."""
     if not reply.ok:
-        passed_on = failure_of_reply(reply)
-        return passed_on.passed_on_by(agent) if passed_on else _foreign_failure(reply, agent)
+        passed_on = read_reply_failure(reply)
+        return passed_on.add_hop(agent) if passed_on else _foreign_failure(reply, agent)
     try:
         row = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:

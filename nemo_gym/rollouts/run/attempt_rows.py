@@ -47,7 +47,7 @@ def observed_elapsed(record: AnyRow) -> float | None:
 
 def migrate_invalid_judge_main_rows(output_fpath: Path) -> int:
     """Move the rows with `invalid_judge_response` from the scored rows to the failures, and return their number."""
-    files = RunFiles.of(Path(output_fpath))
+    files = RunFiles.from_output(Path(output_fpath))
     if not files.rows.is_file():
         return 0
     with closing(append_to(files.rows)) as rows:

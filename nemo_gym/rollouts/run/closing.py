@@ -28,7 +28,7 @@ def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None 
     """
     from rich.console import Console
 
-    from nemo_gym.tables import folded
+    from nemo_gym.tables import fold_text
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
     if width is None and stream.isatty():
@@ -36,8 +36,8 @@ def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None 
     table = agent_table(summary, width)
     for line in table:
         console.print(line)
-    for text in (*_marks(summary.agents, table), *_closing_lines(summary)):
-        console.print(folded(text, width), markup=False)
+    for text in (*_marks(summary.agents, table), *_write_closing_lines(summary)):
+        console.print(fold_text(text, width), markup=False)
 
 
 def agent_table(summary: CollectSummary, width: int | None) -> list[Text]:
@@ -47,7 +47,7 @@ def agent_table(summary: CollectSummary, width: int | None) -> list[Text]:
     rows = [*summary.agents, *([summary.overall] if summary.overall else [])]
     if not rows:
         return []
-    ks = _shown_k(rows)
+    ks = _choose_shown_k(rows)
     columns = _columns(ks, has_missing=any(agent.missing for agent in rows))
     return table_lines(columns, [_cells(agent, ks) for agent in rows], width)
 
@@ -84,7 +84,7 @@ def _cells(agent: AgentSummary, ks: Sequence[int]) -> list[str]:
     ]
 
 
-def _shown_k(agents: Sequence[AgentSummary]) -> list[int]:
+def _choose_shown_k(agents: Sequence[AgentSummary]) -> list[int]:
     """Return at most three values of k: the first, the last and one between."""
     ks = sorted({k for agent in agents for k in (*agent.pass_at, *agent.short_tasks)})
     return ks if len(ks) <= _SHOWN_K else [ks[0], max(k for k in ks if 2 * k <= ks[-1]), ks[-1]]
@@ -94,12 +94,12 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{write_number(value, 1)} %"
 
 
-def _closing_lines(summary: CollectSummary) -> Iterator[str]:
+def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     counters = summary.counters
     rate = f", {counters.scored / summary.seconds:.1f}/s" if counters.scored and summary.seconds > 0 else ""
     earlier = f" ({counters.finished_before:,} existed before)" if counters.finished_before else ""
     yield ""
-    yield f"{_counted(counters.scored, 'row', 'rows')} in {duration(summary.seconds)}{rate}{earlier}"
+    yield f"{_write_count(counters.scored, 'row', 'rows')} in {duration(summary.seconds)}{rate}{earlier}"
     if counters.auto:
         yield f"auto: {counters.auto.describe()}"
     if summary.repository is not None:
@@ -127,7 +127,7 @@ def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[st
     tasks = sum(agent.tasks for agent in agents)
     short = {
         k: sum(agent.short_tasks.get(k, 0) for agent in agents)
-        for k in _shown_k(agents)
+        for k in _choose_shown_k(agents)
         if f"pass@{k}" in titles
     }
     counts = [f"{count:,} of {tasks:,} at k = {k}" for k, count in short.items() if count]
@@ -139,32 +139,32 @@ def _losses(summary: CollectSummary) -> Iterator[str]:
     """Yield the rollouts without a full result and the tool calls that failed, with their causes."""
     counters = summary.counters
     if counters.truncated:
-        reasons = _by_reason(counters.truncations)
-        yield f"{_counted(counters.truncated, 'rollout was', 'rollouts were')} truncated{reasons}"
+        reasons = _write_reasons(counters.truncations)
+        yield f"{_write_count(counters.truncated, 'rollout was', 'rollouts were')} truncated{reasons}"
     if counters.cancelled:
-        yield f"{_counted(counters.cancelled, 'rollout was', 'rollouts were')} cancelled"
+        yield f"{_write_count(counters.cancelled, 'rollout was', 'rollouts were')} cancelled"
     if summary.invalid_rows:
-        yield f"{_counted(summary.invalid_rows, 'malformed row was', 'malformed rows were')} skipped"
+        yield f"{_write_count(summary.invalid_rows, 'malformed row was', 'malformed rows were')} skipped"
     calls = summary.failed_tool_calls
     yield from map(str, calls[:_SHOWN_CALLS])
     if hidden := calls[_SHOWN_CALLS:]:
         yield f"… and {sum(each.failed for each in hidden):,} tool calls by {len(hidden)} other causes"
     if counters.failed:
-        yield f"{_counted(counters.failed, 'rollout', 'rollouts')} failed:"
-        logs = _shown_folder(summary.logs)
+        yield f"{_write_count(counters.failed, 'rollout', 'rollouts')} failed:"
+        logs = _show_folder(summary.logs)
         yield from (f"  {line}" for line in failure_lines(summary.failures, logs))
 
 
-def _by_reason(reasons: Mapping[str, int]) -> str:
+def _write_reasons(reasons: Mapping[str, int]) -> str:
     ranked = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
     return ": " + ", ".join(f"{count:,} by {reason}" for reason, count in ranked) if ranked else ""
 
 
-def _shown_folder(folder: Path | None) -> Path | None:
+def _show_folder(folder: Path | None) -> Path | None:
     """Return a folder as a user would write it."""
     here = Path.cwd()
     return folder.relative_to(here) if folder is not None and folder.is_relative_to(here) else folder
 
 
-def _counted(count: int, one: str, many: str) -> str:
+def _write_count(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"

@@ -20,14 +20,14 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_durations
 from nemo_gym.rollouts.output.index_file import index_large_rows
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
-from nemo_gym.rollouts.output.manifest import identity_of
+from nemo_gym.rollouts.output.manifest import build_identity
 from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
 from nemo_gym.rollouts.output.nodes import keep_nodes
 from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._preflight import EnginesFound, check_servers
-from nemo_gym.rollouts.run._window import AutoWindow, Window, window_of
+from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter, Collector
@@ -37,14 +37,14 @@ from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
 from nemo_gym.rollouts.run.input_check import CheckedInput, check_input
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display, show_progress
-from nemo_gym.rollouts.run.required_servers import required_servers
+from nemo_gym.rollouts.run.required_servers import find_required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules
 from nemo_gym.rollouts.run.summary import (
     AgentSummary,
     CollectSummary,
-    counts_of,
+    read_counts,
     summarize_agents,
     summarize_overall,
 )
@@ -75,7 +75,7 @@ async def collect(
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
     checked, servers, engines = await _check(settings, caller, gym, checked)
-    identity = identity_of(checked.plan, checked.inspection, servers, gym.config, engines)
+    identity = build_identity(checked.plan, checked.inspection, servers, gym.config, engines)
     journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, identity, gym)
     inspection, limits = checked.inspection, settings.limits
     execution = RunExecution(
@@ -97,7 +97,7 @@ async def collect(
     if settings.until is not None:
         until = await asyncio.to_thread(_begin_draws, settings, checked, execution)
         return await execution.run(until, until.watched(agents), display, lambda: [*inspection.notes, *notes])
-    plan = _plan_of(settings, checked, journal)
+    plan = _build_plan(settings, checked, journal)
     return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes])
 
 
@@ -115,7 +115,7 @@ def _begin_draws(settings: CollectSettings, checked: CheckedInput, execution: Ru
     return execution.until
 
 
-def _plan_of(settings: CollectSettings, checked: CheckedInput, journal: Journal) -> Plan:
+def _build_plan(settings: CollectSettings, checked: CheckedInput, journal: Journal) -> Plan:
     return Plan(
         checked.plan,
         numbers=checked.inspection.numbers,
@@ -130,7 +130,7 @@ async def _check(
     """Return, after all checks, the input, the configuration of the servers that take part, and their engines."""
     checked = await asyncio.to_thread(check_input, settings, gym.config) if given is None else given
     agents, tools = checked.inspection.agents, checked.inspection.tools
-    servers = required_servers(agents, gym.config)
+    servers = find_required_servers(agents, gym.config)
     return checked, servers, await check_servers(caller, agents, servers, tools=tools)
 
 
@@ -141,7 +141,7 @@ def _open_files(
     gym: DiscoveredGym,
 ) -> tuple[Journal, MaterializedInputs | None, list[str]]:
     """Return the open files, and notes on the tasks of a resumed run, which get the indices that they have in it."""
-    inspection, files = checked.inspection, RunFiles.of(settings.output)
+    inspection, files = checked.inspection, RunFiles.from_output(settings.output)
     notes: list[str] = []
     if settings.existing is Existing.RESUME:
         allowed = settings.allowed_changes
@@ -154,7 +154,7 @@ def _open_files(
         existing=settings.existing,
         allowed=settings.allowed_changes,
         tasks=pack_numbers(inspection.numbers),
-        retried=settings.retried_classes(),
+        retried=settings.list_retried_classes(),
     )
     try:
         return journal, _open_materialized(settings, checked, journal), notes
@@ -181,7 +181,7 @@ def _open_materialized(
     if settings.until is not None:
         return MaterializedInputs.open_in_any_order(journal.files, ())
     numbers = checked.inspection.numbers
-    whole = Plan(checked.plan.in_order_of_identity(), numbers=numbers)
+    whole = Plan(checked.plan.sort_by_identity(), numbers=numbers)
     if pack_numbers(numbers) is not None:
         return MaterializedInputs.open_in_any_order(journal.files, whole)
     is_reordered = settings.interleave_repeats or settings.dispatch_longest_first
@@ -230,7 +230,7 @@ class RunExecution:
             self._budget = DispatchBudget(options.dispatch_budget_s, options.drain_margin_s)
         finished = len(self.journal.finished)
         limits = self.limits
-        self._window = window_of(limits.in_parallel, self.rollouts - finished, limits.most_in_parallel)
+        self._window = build_window(limits.in_parallel, self.rollouts - finished, limits.most_in_parallel)
         auto = self._window if isinstance(self._window, AutoWindow) else None
         self.counters = RunCounters(self.rollouts, finished, auto=auto)
 
@@ -260,8 +260,8 @@ class RunExecution:
             seconds=seconds,
             resumed=self.journal.resumed,
             overall=summarize_overall(overall) if overall else None,
-            failures=self.counters.failure_groups.ranked(),
-            failed_tool_calls=self.metrics.failed_tool_calls(),
+            failures=self.counters.failure_groups.rank_groups(),
+            failed_tool_calls=self.metrics.rank_failed_tool_calls(),
             logs=self.gym.logs,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
@@ -295,10 +295,10 @@ class RunExecution:
     async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
         if self.materialized is not None:
             is_drawn = self.until is not None
-            write = self.materialized.written_as_drawn if is_drawn else self.materialized.written_from
+            write = self.materialized.written_as_drawn if is_drawn else self.materialized.write_from
             plan = write(plan)
         if self._budget is not None:
-            plan, attempter = self._budget.starts_of(plan), self._budget.timed(attempter)
+            plan, attempter = self._budget.limit_starts(plan), self._budget.time_attempts(attempter)
         collector = Collector(
             attempter,
             self.journal,
@@ -361,7 +361,7 @@ class RunExecution:
             for file in (self.materialized, self.until):
                 if file is not None:
                     file.close()
-            self.journal.close({**ending, "ended_at": time_now(), "counts": counts_of(self.counters)})
+            self.journal.close({**ending, "ended_at": time_now(), "counts": read_counts(self.counters)})
             keep_nodes(self.journal.files, self.gym.logs, self.started_at)
         except (ConfigError, OSError) as error:  # a full disk must not hide the summary
             log.warning("cannot record the end of the run: %s", error)

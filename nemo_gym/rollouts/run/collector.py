@@ -15,11 +15,11 @@ from typing import Protocol
 from nemo_gym import clock
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run._window import Window, window_of
+from nemo_gym.rollouts.run._window import Window, build_window
 from nemo_gym.rollouts.run.answer import AttemptResult, Failed, Scored, classify
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.options import RunLimits as RunLimits
-from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules, first_of
+from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules, wait_for_first
 from nemo_gym.transport.deadline import Timer
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Collector:
         self._on_settled = on_settled
         self._pace = pace
         self._rng = rng or clock.rng()
-        self._window = window or window_of(self._limits.in_parallel, counters.planned)
+        self._window = window or build_window(self._limits.in_parallel, counters.planned)
         self._workers: set[asyncio.Task[None]] = set()
         self._active = 0
         """Workers that have not decided to exit."""
@@ -90,10 +90,10 @@ class Collector:
         self._spawn()
         work = asyncio.create_task(self._wait_for_workers())
         try:
-            await first_of(work, self._stop.draining)
+            await wait_for_first(work, self._stop.draining)
             if not work.done():
                 self._note_stop()
-                await first_of(work, self._stop.cancelling, timeout=self._limits.drain_s)
+                await wait_for_first(work, self._stop.cancelling, timeout=self._limits.drain_s)
         finally:
             self._may_spawn = False
             for worker in self._workers:
@@ -194,7 +194,7 @@ class Collector:
             result = error.failure
         except (asyncio.CancelledError, Exception) as error:
             if timer.takes_back_cancellation():
-                result = self._out_of_time(planned)
+                result = self._build_timeout_failure(planned)
             elif isinstance(error, asyncio.CancelledError):
                 raise
             else:
@@ -204,7 +204,7 @@ class Collector:
             timer.stop()
         return classify(planned, result)
 
-    def _out_of_time(self, planned: PlannedAttempt) -> Failure:
+    def _build_timeout_failure(self, planned: PlannedAttempt) -> Failure:
         return Failure(
             Boundary.DEADLINE,
             "rollout_timeout",

@@ -13,7 +13,7 @@ import orjson
 import yaml
 
 from nemo_gym.config.keys import DEFAULT_HOST
-from nemo_gym.config.tls import ca_of, uses_tls
+from nemo_gym.config.tls import read_ca, uses_tls
 from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.discovery_files import (
     RUN_KEY,
@@ -30,7 +30,7 @@ from nemo_gym.names import CODE_KEY, DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, SESS
 from nemo_gym.rollouts.run.required_servers import runs_rows
 from nemo_gym.transport import Caller, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url, head_url
-from nemo_gym.transport.moving_caller import caller_of
+from nemo_gym.transport.moving_caller import build_caller
 
 _HEAD_ANSWERS_S = 10.0
 
@@ -56,8 +56,8 @@ class DiscoveredGym:
 
     def caller(self, transport: Transport | None = None) -> Caller:
         """Return a caller of the gym's servers by name."""
-        transport = transport or self.transport or HttpTransport(ca=ca_of(self.config))
-        return caller_of(self.config, transport, self.token)
+        transport = transport or self.transport or HttpTransport(ca=read_ca(self.config))
+        return build_caller(self.config, transport, self.token)
 
 
 async def find_gym(
@@ -84,7 +84,7 @@ async def find_gym(
         started = (_gym_started_in(folder, each) for each in discovery_names(folder))
         own = next((each.gym for each in started if each and _is_at(each.gym.config, host, port)), None)
         if own is not None:
-            token, ca = own.token, ca or ca_of(own.config)
+            token, ca = own.token, ca or read_ca(own.config)
     url = base_url(host or DEFAULT_HOST, port or DEFAULT_HEAD_SERVER_PORT, is_tls=ca is not None)
     config = {**await ask_head(url, token=token, ca=ca)}
     if ca is not None:
@@ -140,7 +140,7 @@ async def _still_runs(folder: Path, announced: _Announced) -> bool:
     gym, head = announced.gym, announced.run.get("head")
     caller = Caller(
         Directory({HEAD_SERVER: [str(head)]}),
-        HttpTransport(ca=ca_of(gym.config)),
+        HttpTransport(ca=read_ca(gym.config)),
         budget=RetryBudget(attempts=1),
         token=gym.token,
     )

@@ -65,7 +65,7 @@ class DispatchBudget:
         self.is_spent = False
         """True once a rollout was not started."""
 
-    def starts_of(self, plan: Iterable[PlannedAttempt]) -> Iterator[PlannedAttempt]:
+    def limit_starts(self, plan: Iterable[PlannedAttempt]) -> Iterator[PlannedAttempt]:
         """Yield the planned attempts while there is time for another."""
         for planned in plan:
             if self._end - self._clock() < (self._latencies.drain_margin(self._margin_s) or 0.0):
@@ -73,7 +73,7 @@ class DispatchBudget:
                 return
             yield planned
 
-    def timed(self, attempter: Attempter) -> Attempter:
+    def time_attempts(self, attempter: Attempter) -> Attempter:
         """Return an attempter that measures its attempts."""
         return _TimedAttempter(attempter, self._clock, self._latencies.record)
 

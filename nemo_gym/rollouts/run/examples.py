@@ -23,10 +23,10 @@ from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.rollouts.run.options import CompletenessOptions, RoutingOptions
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
-from nemo_gym.rows.calls import as_trainers_read
+from nemo_gym.rows.calls import convert_for_trainers
 from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
 from nemo_gym.rows.parts import require_agent
-from nemo_gym.transport import failure_of_reply
+from nemo_gym.transport import read_reply_failure
 from nemo_gym.transport.moving_directory import NODE_LOST
 from nemo_gym.transport.server_client import (
     ServerClient,
@@ -120,7 +120,7 @@ class RolloutCollectionHelper:
                 if not left:
                     client.caller().stop_following()
             await raise_for_status(reply)
-            return row, as_trainers_read(await get_response_json(reply))
+            return row, convert_for_trainers(await get_response_json(reply))
 
         return iter(asyncio.as_completed([run(row) for row in rows]))
 
@@ -129,7 +129,7 @@ class RolloutCollectionHelper:
         for attempts_left in reversed(range(_ATTEMPTS)):
             try:
                 reply = await client.post(server_name=require_agent(row), url_path="/run", json=row)
-                failure = None if reply.ok else failure_of_reply(reply)
+                failure = None if reply.ok else read_reply_failure(reply)
                 if not attempts_left or failure is None or failure.code != NODE_LOST:
                     return reply
             except TransportError as error:

@@ -54,7 +54,7 @@ class FailureGroup:
     def lines(self, logs: Path | None = None) -> Iterator[str]:
         """Yield the text for a person. `logs` is the folder with a log for each server."""
         yield f"{self.count:,} × {self.failure_class}"
-        yield f"    {_shortened(self.message)}"
+        yield f"    {_shorten(self.message)}"
         log = logs / f"{self.server}.log" if logs is not None and self.server else None
         details = (
             f"raised at {self.place}" if self.place else None,
@@ -100,7 +100,7 @@ class FailureGroups:
         failure = describe_failure(row)
         self.note(identity, read_failure_class(row) or failure.code, failure, place)
 
-    def ranked(self) -> list[FailureGroup]:
+    def rank_groups(self) -> list[FailureGroup]:
         """Return the groups, the largest first."""
         return sorted(self._groups.values(), key=lambda group: (-group.count, group.task, group.rollout))
 
@@ -113,7 +113,7 @@ def group_file(path: Path) -> list[FailureGroup]:
             row = object_in(line.removeprefix(BYTE_ORDER_MARK)) or {}
             groups.note_row(identity_in(row) or RolloutId(-1, 0), row, (start, len(line)))
             start += len(line)
-    return groups.ranked()
+    return groups.rank_groups()
 
 
 def _new_group(identity: RolloutId, failure_class: str, failure: Failure) -> FailureGroup:
@@ -140,6 +140,6 @@ def failure_lines(
         yield f"… and {sum(group.count for group in hidden):,} failures of {len(hidden)} other kinds"
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     text = " ".join(message.split())
     return text if len(text) <= _MESSAGE_CHARS else f"{text[:_MESSAGE_CHARS]}…"

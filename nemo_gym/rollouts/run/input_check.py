@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from nemo_gym.config.problems import ConfigErrors, InputChecks, Problem
-from nemo_gym.config.pydantic_problems import faults_of
+from nemo_gym.config.pydantic_problems import find_faults
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import refuse_existing
@@ -46,7 +46,7 @@ def check_input(
     with checks.check():
         _check_overrides(settings.responses_create_params)
     with checks.check():
-        refuse_existing(RunFiles.of(settings.output), settings.existing)
+        refuse_existing(RunFiles.from_output(settings.output), settings.existing)
     with checks.check():
         read_target(settings)
     with checks.check():
@@ -100,5 +100,5 @@ def _check_overrides(params: Mapping[str, Any]) -> None:
     try:
         ResponseCreateParams.model_validate({"input": "", **known})
     except ValidationError as error:
-        faults = faults_of(error, ResponseCreateParams, known, (f"+{PARAMS_KEY}",))
+        faults = find_faults(error, ResponseCreateParams, known, (f"+{PARAMS_KEY}",))
         raise ConfigErrors([Problem(None, fault.message, fault.remedy) for fault in faults]) from error

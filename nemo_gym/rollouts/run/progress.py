@@ -189,12 +189,12 @@ def live_view(counters: RunCounters, pace: Pace, trend: Trend, width: int) -> Gr
     from rich.table import Table
     from rich.text import Text
 
-    from nemo_gym.tables import wrapped
+    from nemo_gym.tables import wrap_phrases
 
     share = f"{100 * counters.settled / max(1, counters.planned):.0f} %"
     bar = Table.grid(padding=(0, 1))
     bar.add_row(ProgressBar(counters.planned, counters.settled, width=40), share, duration(pace.elapsed_s))
-    lines = [*wrapped(describe(counters, pace), width), *trend.lines()]
+    lines = [*wrap_phrases(describe(counters, pace), width), *trend.lines()]
     return Group(bar, *(Text(line) for line in lines))
 
 

@@ -44,7 +44,7 @@ def only_agent(config: Mapping[str, Any]) -> str | None:
     return agents[0] if len(agents) == 1 else None
 
 
-def users_of_servers(config: Mapping[str, Any]) -> dict[str, list[str]]:
+def list_server_users(config: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the agents that refer to each server directly, by the server's name."""
     users: dict[str, list[str]] = {}
     for name, instance in config.items():
@@ -54,7 +54,7 @@ def users_of_servers(config: Mapping[str, Any]) -> dict[str, list[str]]:
     return users
 
 
-def required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def find_required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the configuration of `agents` and of all servers they refer to, directly or indirectly, by name."""
     found: dict[str, Mapping[str, Any]] = {}
     pending = list(agents)

@@ -32,7 +32,7 @@ from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import Failed, Scored
-from nemo_gym.rollouts.run.stopping import Stop, StopReason, first_of
+from nemo_gym.rollouts.run.stopping import Stop, StopReason, wait_for_first
 from nemo_gym.rows.compose import name_agent
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import FinishedRollouts
@@ -112,12 +112,12 @@ class RunMetrics:
         if is_scored(row):
             self._tools[agent].add(row)
 
-    def failed_tool_calls(self) -> list[FailedCalls]:
+    def rank_failed_tool_calls(self) -> list[FailedCalls]:
         """Return the tool calls that failed by the fault of an environment, the most frequent cause first."""
         whole = ToolTally()
         for tally in self._tools.values():
             whole.merge(tally)
-        return whole.ranked()
+        return whole.rank_failed()
 
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
         """Return the metrics by agent, including agents without a settled rollout."""
@@ -181,7 +181,7 @@ class EnvironmentMetrics:
             if scored <= self._max_rows:
                 only = agent if len(results) > 1 else None
                 further = (imputed or {}).get(agent, ())
-                body = await asyncio.to_thread(_request_of, rows, only, _MAX_REQUEST_BYTES, further)
+                body = await asyncio.to_thread(_build_request, rows, only, _MAX_REQUEST_BYTES, further)
             if body is None:
                 self.notes.append(
                     f"the environment metrics of `{agent}` are missing: the run is too large to send its rows"
@@ -213,7 +213,7 @@ class EnvironmentMetrics:
         return None
 
 
-def _request_of(rows: Path, agent: str | None, most: int, further: Iterable[bytes] = ()) -> bytes | None:
+def _build_request(rows: Path, agent: str | None, most: int, further: Iterable[bytes] = ()) -> bytes | None:
     """Return the body of `POST /aggregate_metrics` with the rows of `agent`, or all rows for None, and `further` ones.
 
     Returns None if the body would have more than `most` bytes.
@@ -273,7 +273,7 @@ async def write_metrics(
         results = await _unless_interrupted(asking, results, environment, stop)
     notes = [*metrics.notes, *environment.notes]
     try:
-        await asyncio.to_thread(write_atomically, files.aggregate_metrics, document_of(results))
+        await asyncio.to_thread(write_atomically, files.aggregate_metrics, write_document(results))
     except ConfigError as error:
         notes.append(f"the metrics were not written: {error.failure.message}")
     return results, notes
@@ -288,7 +288,7 @@ async def _unless_interrupted(
     """Return the result of `extend`, or `results` if the run is interrupted first."""
     asking = asyncio.create_task(extend)
     try:
-        await first_of(asking, stop.draining)
+        await wait_for_first(asking, stop.draining)
         if asking.done():
             return asking.result()
     finally:
@@ -297,7 +297,7 @@ async def _unless_interrupted(
     return results
 
 
-def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
+def write_document(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
     """Yield the text of `<stem>_aggregate_metrics.json` in pieces, one line per task entry."""
     yield b"["
     separator = b"\n"
@@ -310,13 +310,13 @@ def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
         }
         yield separator + orjson.dumps(head, option=orjson.OPT_INDENT_2).removesuffix(b"\n}")
         yield b',\n"group_level_metrics": ['
-        yield from _lines_of(result["group_level_metrics"])
+        yield from _write_lines(result["group_level_metrics"])
         yield b"\n]}"
         separator = b",\n"
     yield b"\n]\n"
 
 
-def _lines_of(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+def _write_lines(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     encoded, separator = map(orjson.dumps, entries), b"\n"
     while piece := b",\n".join(islice(encoded, _ENTRIES_PER_PIECE)):
         yield separator + piece

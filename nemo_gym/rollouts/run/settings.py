@@ -18,7 +18,7 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE, Routing
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
-from nemo_gym.rollouts.run.required_servers import only_agent, users_of_servers
+from nemo_gym.rollouts.run.required_servers import list_server_users, only_agent
 from nemo_gym.rollouts.run.until_target import read_target
 
 MOST_REPEATS = 1 << 20
@@ -44,7 +44,7 @@ class CollectSettings(CollectOptions):
             path for file in self.datasets for path in (file.path, file.prompt_config) if path is not None
         ]
         found = [place for path in named for place in candidates(path)]
-        RunFiles.of(self.output).refuse_inputs([*named, *found])
+        RunFiles.from_output(self.output).refuse_inputs([*named, *found])
 
     @property
     def allowed_changes(self) -> AllowedChanges:
@@ -53,7 +53,7 @@ class CollectSettings(CollectOptions):
             self.allow_identity_change, self.add_tasks, self.mark_new_code, self.mark_new_engine
         )
 
-    def retried_classes(self) -> list[str]:
+    def list_retried_classes(self) -> list[str]:
         """Return the failure classes of the stored rows that are attempted again."""
         wanted = {JUDGE_INVALID: self.retry_invalid_judge_responses, TOOLS_FAILED: self.retry_tool_errors}
         return [failure_class for failure_class, is_wanted in wanted.items() if is_wanted]
@@ -78,7 +78,7 @@ class CollectSettings(CollectOptions):
                 agent_map,
                 fan_out,
                 self.repeats_by_agent,
-                users_of_servers(config),
+                list_server_users(config),
                 only_agent=only_agent(config),
             ),
             skills_ref=self._skills_ref(),

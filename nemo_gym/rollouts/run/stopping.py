@@ -116,7 +116,9 @@ class StopRules:
         return None
 
 
-async def first_of(work: asyncio.Future[Any], event: asyncio.Event, timeout: float | None = None) -> None:
+async def wait_for_first(
+    work: asyncio.Future[Any], event: asyncio.Event, timeout: float | None = None
+) -> None:
     """Wait until `work` is done, `event` is set or `timeout` seconds have passed."""
     watch: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
     try:

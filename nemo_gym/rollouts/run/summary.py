@@ -128,7 +128,7 @@ class CollectSummary:
             "stop": asdict(self.stop) if self.stop else None,
             "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
-            "counts": counts_of(counters) | {"invalid_rows": self.invalid_rows},
+            "counts": read_counts(counters) | {"invalid_rows": self.invalid_rows},
             "failures": dict(counters.failures),
             "failure_groups": [group.to_json() for group in self.failures],
             "failed_tool_calls": [calls.to_json() for calls in self.failed_tool_calls],
@@ -146,7 +146,7 @@ class CollectSummary:
         }
 
 
-def counts_of(counters: RunCounters) -> dict[str, int]:
+def read_counts(counters: RunCounters) -> dict[str, int]:
     """Return the counters as plain data."""
     return {name: getattr(counters, name) for name in _COUNTS}
 

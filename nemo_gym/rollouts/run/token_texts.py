@@ -21,7 +21,7 @@ from nemo_gym.json_objects import member, object_in
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
 from nemo_gym.rows.calls import token_ids_in
@@ -49,7 +49,7 @@ async def write_token_texts(files: RunFiles, caller: Caller, models: Collection[
 
     A failure is only logged: a run needs no texts.
     """
-    path = next((each for each in (journal_of(files.rows), files.rows) if each.exists()), None)
+    path = next((each for each in (build_journal_path(files.rows), files.rows) if each.exists()), None)
     if path is None or not models:
         return
     pool = WorkerPool(1)
@@ -57,7 +57,7 @@ async def write_token_texts(files: RunFiles, caller: Caller, models: Collection[
         ids = await pool.run(unknown_ids, path, files.token_texts, timeout_s=_READ_S)
         if ids:
             answers = await asyncio.gather(*(_ask(caller, model, ids) for model in models))
-            await asyncio.to_thread(_add_texts, files.token_texts, _agreed(answers))
+            await asyncio.to_thread(_add_texts, files.token_texts, _keep_agreed(answers))
     except GymError as error:
         log.info("the texts %s are not written: %s", files.token_texts, error)
     finally:
@@ -85,7 +85,7 @@ async def _ask(caller: Caller, model: str, ids: list[int]) -> dict[str, str]:
     return (object_in(reply.body) if reply.ok else None) or {}
 
 
-def _agreed(answers: Collection[dict[str, str]]) -> dict[str, str]:
+def _keep_agreed(answers: Collection[dict[str, str]]) -> dict[str, str]:
     texts = ChainMap(*answers)
     return {token: text for token, text in texts.items() if all(a.get(token, text) == text for a in answers)}
 

@@ -21,7 +21,7 @@ from nemo_gym.rollouts.output.draws import DrawFile, DrawRecord
 from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.plan import PlannedAttempt, attempts_of
+from nemo_gym.rollouts.plan.plan import PlannedAttempt, plan_attempts
 from nemo_gym.rollouts.plan.task_rows import RepeatedTask
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter
@@ -164,7 +164,7 @@ class UntilRun:
     def _plan(self, identity: RolloutId) -> PlannedAttempt:
         copies = self._copies[identity.task]
         repeat = identity.repeat // len(copies)
-        attempts = attempts_of(identity.task, copies, self._adds_seed, range(repeat, repeat + 1))
+        attempts = plan_attempts(identity.task, copies, self._adds_seed, range(repeat, repeat + 1))
         return next(attempt for attempt in attempts if attempt.identity == identity)
 
     # --- Values -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorboardX import SummaryWriter
 
-from nemo_gym.rollouts.tracking.tracker import Sample, TrackedRunInfo, Tracker, as_markdown
+from nemo_gym.rollouts.tracking.tracker import Sample, TrackedRunInfo, Tracker, render_markdown
 
 
 class TensorboardTracker:
@@ -27,7 +27,7 @@ class TensorboardTracker:
 
     def add_samples(self, samples: Sequence[Sample], step: int) -> None:
         """Add a table with the new samples at this step."""
-        self._writer.add_text("samples", as_markdown(samples), step)
+        self._writer.add_text("samples", render_markdown(samples), step)
 
     def add_files(self, paths: Sequence[Path]) -> None:
         """Name the files."""

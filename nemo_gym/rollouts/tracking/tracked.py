@@ -58,7 +58,7 @@ async def collect_tracked(
     checked: CheckedInput | None = None,
 ) -> CollectSummary:
     """Like `collect`, followed by the trackers of `settings`. Raises `ConfigError` if one cannot be started."""
-    files = RunFiles.of(settings.output)
+    files = RunFiles.from_output(settings.output)
     resumed = Manifest.read(files.manifest) if settings.existing is Existing.RESUME else None
     first = resumed.starts[0]["settings"] if resumed and resumed.starts else {}
     settings = settings.model_copy(update={"track_id": first.get("track_id") or uuid4().hex})
@@ -100,7 +100,7 @@ class NewSamples:
             for line in islice(self._new_lines(), self._left):
                 self._read += len(line)
                 with suppress(orjson.JSONDecodeError):  # the position is that of a file that has shrunk since
-                    samples.append(sample_of(orjson.loads(line)))
+                    samples.append(build_sample(orjson.loads(line)))
         self._left -= len(samples)
         return samples
 
@@ -119,7 +119,7 @@ def _advance(file: IO[bytes], offset: int) -> None:
         offset -= len(block)
 
 
-def sample_of(row: AnyRow) -> Sample:
+def build_sample(row: AnyRow) -> Sample:
     """Return a row as a line of the table of samples; long texts are cut."""
     task, repeat = identity_in(row) or (0, 0)
     given = read_params(row).get("input")
@@ -155,7 +155,7 @@ class Tracking(Display):
         is_due = self._last_s is None or pace.elapsed_s - self._last_s >= _EVERY_S
         if is_due and (self._pending is None or self._pending.done()):
             self._last_s = pace.elapsed_s
-            self._pending = self._thread.submit(self._report, figures_of(counters, pace), counters.settled)
+            self._pending = self._thread.submit(self._report, build_figures(counters, pace), counters.settled)
 
     def close(self) -> None:
         """Close the display."""
@@ -189,7 +189,7 @@ class Tracking(Display):
                     log.warning("the tracker %s failed; the run goes on: %s", name, error)
 
 
-def figures_of(counters: RunCounters, pace: Pace) -> dict[str, float]:
+def build_figures(counters: RunCounters, pace: Pace) -> dict[str, float]:
     """Return the figures of a run that goes on."""
     figures: dict[str, float] = {f"run/{name}": getattr(counters, name) for name in _COUNTS}
     figures["run/rollouts_per_second"] = pace.per_second

@@ -56,7 +56,7 @@ def start_tracker(name: str, run: TrackedRunInfo) -> Tracker:
     return tracker
 
 
-def as_markdown(samples: Sequence[Sample]) -> str:
+def render_markdown(samples: Sequence[Sample]) -> str:
     """Return a table of samples, for trackers without tables."""
     lines = [SAMPLE_COLUMNS, ("---",) * len(SAMPLE_COLUMNS), *(map(_cell, sample) for sample in samples)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -77,7 +77,7 @@ class CommandLine:
                     cwd=self.folder,
                     start_new_session=True,
                 )
-                return await _end_of(process, streams, timeout_s)
+                return await _await_end(process, streams, timeout_s)
 
 
 class _Streams:
@@ -148,7 +148,7 @@ class _Streams:
                 os.close(write)
 
 
-async def _end_of(
+async def _await_end(
     process: asyncio.subprocess.Process, streams: _Streams, timeout_s: float | None
 ) -> CommandDone:
     """Read the output of a process until it exits, or kill it."""

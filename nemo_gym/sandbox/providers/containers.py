@@ -92,7 +92,7 @@ class ContainerProvider(abc.ABC):
             provider = cls(**options)
         except ConfigError as error:
             return str(error)
-        reason = answer_of(provider._engine.program, cls.check_command)
+        reason = find_call_failure(provider._engine.program, cls.check_command)
         return None if reason is None else f"`{cls.name} {cls.check_command}` fails: {reason}"
 
     @abc.abstractmethod
@@ -232,14 +232,14 @@ class ContainerProvider(abc.ABC):
         return suspected and await self.status(handle) is not SandboxStatus.RUNNING
 
 
-def warn_of_unused(name: str, **values: object) -> None:
+def warn_unused(name: str, **values: object) -> None:
     """Log the fields of a specification that a provider does not use."""
     unused = [field for field, value in values.items() if value]
     if unused:
         _log.warning("The sandbox provider %s does not use %s.", name, ", ".join(unused))
 
 
-def answer_of(program: str, *arguments: str) -> str | None:
+def find_call_failure(program: str, *arguments: str) -> str | None:
     """The reason why a call of a program fails; None if it succeeds. Blocks up to 20 seconds."""
     try:
         done = subprocess.run(

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Sequence
 
-from nemo_gym.processes.program import Program, until_parent_ends
+from nemo_gym.processes.program import Program, wait_until_parent_ends
 
 OWNER_LABEL = "nemo-gym.owner"
 _SEARCH_S = 20.0
@@ -47,7 +47,7 @@ class LeftoverRemover:
 
 def remove_after(channel: socket.socket, owner_pid: str, label: str, engine: str, *remove: str) -> None:
     """In the program: wait for the end of the process, and remove its containers unless it has sent its farewell."""
-    asyncio.run(until_parent_ends(channel))
+    asyncio.run(wait_until_parent_ends(channel))
     channel.setblocking(False)
     with contextlib.suppress(BlockingIOError):
         if channel.recv(1):

@@ -41,7 +41,7 @@ def register_provider(name: str, provider_class: type[Any], *, override: bool = 
 
 def list_providers() -> list[str]:
     """The names of all providers, sorted. Their programs may be missing."""
-    return sorted({*_registered, *_BUILT_IN, *_published()})
+    return sorted({*_registered, *_BUILT_IN, *_list_published()})
 
 
 def get_provider_class(name: str) -> type[Any]:
@@ -51,7 +51,7 @@ def get_provider_class(name: str) -> type[Any]:
     if name in _BUILT_IN:
         found: type[Any] = pkgutil.resolve_name(_BUILT_IN[name])
         return found
-    published = _published()
+    published = _list_published()
     if name not in published:
         raise ValueError(
             f"there is no sandbox provider {name!r}; there are {', '.join(list_providers())}. "
@@ -71,7 +71,7 @@ def create_provider(config: Mapping[str, Any]) -> SandboxProvider:
     return provider
 
 
-def _published() -> dict[str, EntryPoint]:
+def _list_published() -> dict[str, EntryPoint]:
     """The providers of installed packages. Raises ConfigError if two packages publish the same name."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):

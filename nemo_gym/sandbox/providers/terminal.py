@@ -60,7 +60,7 @@ class TerminalProcess:
         finally:
             os.close(inner)
         self._transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: _TerminalOutput(self._output), _file_of(os.dup(self._terminal))
+            lambda: _TerminalOutput(self._output), _open_file(os.dup(self._terminal))
         )
         return self
 
@@ -169,5 +169,5 @@ def _write_all(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _file_of(descriptor: int) -> IO[bytes]:
+def _open_file(descriptor: int) -> IO[bytes]:
     return open(descriptor, "rb", buffering=0)

@@ -22,7 +22,7 @@ import pytest
 from nemo_gym.failures import ConfigError
 from nemo_gym.isolation.execution import IsolationKind
 from nemo_gym.isolation.python_installation import PythonInstallation
-from nemo_gym.processes.process_tree import tree_of
+from nemo_gym.processes.process_tree import list_descendants
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.testing.in_process import InProcessGym
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
@@ -276,7 +276,7 @@ async def unharmed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Check that an attack leaves no process behind and does not affect this process."""
     monkeypatch.setenv("HOSTILE_TEST_API_KEY", SECRET)
     await default_pool().start()
-    before = set(tree_of(os.getpid()))
+    before = set(list_descendants(os.getpid()))
     yield
     await until(lambda: not left_over(before))
 
@@ -285,7 +285,7 @@ def left_over(before: set[int]) -> list[int]:
     """The processes of attacks that still run: descendants of this one, and those of sandbox users."""
     found = []
     for process in psutil.process_iter(["uids", "status", "cmdline"]):
-        is_ours = process.pid in set(tree_of(os.getpid())) - before
+        is_ours = process.pid in set(list_descendants(os.getpid())) - before
         is_orphan = (process.info["cmdline"] or [""])[-1] == "7654321"
         is_sandboxed = process.info["uids"] is not None and process.info["uids"].real >= FIRST_SANDBOX_USER
         if (is_ours or is_orphan or is_sandboxed) and process.info["status"] != psutil.STATUS_ZOMBIE:
@@ -425,12 +425,14 @@ async def test_a_server_that_requires_bubblewrap_does_not_start_without() -> Non
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run the tests as another user")
 def test_attacks_fail_on_the_gym_of_another_user() -> None:
-    python = PythonInstallation.of_the_gym()
+    python = PythonInstallation.from_gym()
     packages = filter(None, sys.path)
     command = [
         *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "env"),
         *("HOME=/tmp", f"PYTHONPATH={':'.join(packages)}", "PYTHONDONTWRITEBYTECODE=1"),
-        *python.for_other_users([python.executable, "-m", "pytest", "-x", "-rs", "-p", "no:cacheprovider"]),
+        *python.build_open_command(
+            [python.executable, "-m", "pytest", "-x", "-rs", "-p", "no:cacheprovider"]
+        ),
         *(f"--rootdir={Path.cwd()}", "-n", "0", __file__),
     ]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)

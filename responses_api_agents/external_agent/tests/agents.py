@@ -19,7 +19,7 @@ from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.external_agent.app import ExternalAgent
 from tests.serving.environments import ScriptedModel, task_row
 
-PYTHON = PythonInstallation.of_the_gym()
+PYTHON = PythonInstallation.from_gym()
 
 ASK = """
 import json, os, sys, urllib.error, urllib.request

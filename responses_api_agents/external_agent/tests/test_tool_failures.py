@@ -26,7 +26,7 @@ LAX: list[dict[str, Any]] = [{"type": "function", "name": "add", "parameters": {
 def note_calls(tools: list[dict[str, Any]], *calls: tuple[str, dict[str, Any]]) -> list[tuple[str, str, str]]:
     """Return tool, culprit and kind of the failed calls of one attempt."""
     server = CounterEnvironment.standalone(name="env", expose_tools_over_mcp=True)
-    client = TestClient(server.finished_app(), base_url="http://127.0.0.1")
+    client = TestClient(server.finish_app(), base_url="http://127.0.0.1")
     params = {**task_row()["responses_create_params"], "tools": tools}
     seeded = client.post("/seed_session", json={**task_row(), "responses_create_params": params}).json()
     headers = {MCP_TOKEN_HEADER: seeded["mcp"]["headers"][MCP_TOKEN_HEADER]}

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from nemo_gym.engines.policy import PolicyUpdate
 from nemo_gym.failures import ConfigError, EngineError
-from nemo_gym.processes.process_tree import tree_of
+from nemo_gym.processes.process_tree import list_descendants
 from nemo_gym.transport import Reply
 from nemo_gym.transport.control import CONTROL_ROUTES
 from nemo_gym.transport.server_client import ServerClient, ServerReply
@@ -37,7 +37,7 @@ def server_of(**options: Any) -> LocalVLLMModel:
 
 def engines() -> list[int]:
     """The processes of engines that this process started."""
-    return [pid for pid in tree_of(os.getpid()) if _is_engine(pid)]
+    return [pid for pid in list_descendants(os.getpid()) if _is_engine(pid)]
 
 
 def _is_engine(pid: int) -> bool:

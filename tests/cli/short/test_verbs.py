@@ -15,7 +15,7 @@ from nemo_gym.cli.short.line import parser
 from nemo_gym.cli.short.verb import Verb
 from nemo_gym.cli.short.verbs import GROUPS, TOP
 from nemo_gym.config.keys import GlobalKeys
-from nemo_gym.config.pydantic_problems import keys_of
+from nemo_gym.config.pydantic_problems import list_keys
 
 VERBS = {**TOP} | {
     f"{group} {name}": verb for group, (_, verbs) in GROUPS.items() for name, verb in verbs.items()
@@ -26,7 +26,7 @@ VERBS = {**TOP} | {
 def test_every_option_sets_a_key_of_its_command(name: str) -> None:
     verb = VERBS[name]
     command = import_module(f"nemo_gym.cli.{verb.command}").COMMAND
-    known = set(keys_of(command.keys))
+    known = set(list_keys(command.keys))
     if isinstance(command, ConfigCommand):
         known |= set(GlobalKeys.model_fields)
     keys = {flag.target.partition(".")[0] for flag in verb.flags if flag.target}

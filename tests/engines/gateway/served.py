@@ -25,7 +25,7 @@ async def serve(folder: str, engine_url: str, port: str = "0") -> None:
     server.server_client.global_config_dict = {"model_call_capture_dir": folder}
     listening = socket.create_server(("127.0.0.1", int(port)))
     async with server.alive():
-        await Listener(server.finished_app()).start(listening)
+        await Listener(server.finish_app()).start(listening)
         sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

@@ -9,7 +9,7 @@ import pytest
 
 from nemo_gym.engines.gateway.calls import RolloutCalls
 from nemo_gym.engines.gateway.openings import Openings, RolloutTerms
-from nemo_gym.engines.record.deltas import with_delta
+from nemo_gym.engines.record.deltas import apply_delta
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.serving.app import GymApp
 from nemo_gym.transport import Call, InMemoryTransport, Reply
@@ -220,5 +220,5 @@ def test_the_record_has_the_request_as_it_was_sent(tmp_path: Path, path: str) ->
     sent = {"model": "m", **HISTORIES[path]}
     assert client.post(f"/v1/{path}", json=sent, headers=bearer(rollout)).status_code == 200
     (call,) = record_of(client, rollout)["calls"]
-    items, fields = with_delta(None, call["request"])
+    items, fields = apply_delta(None, call["request"])
     assert {**fields, "input" if path == "responses" else "messages": items} == sent

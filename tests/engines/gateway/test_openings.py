@@ -10,7 +10,7 @@ from nemo_gym.engines.gateway.openings import Openings, RolloutRefusal, RolloutT
 def test_two_processes_that_open_one_rollout_at_once_get_one_key(tmp_path: Path) -> None:
     first, second = Openings(tmp_path, "secret"), Openings(tmp_path, "secret")
     terms = RolloutTerms(rollout_id="r")
-    keys = {openings.key_of(openings.open(terms)) for openings in (first, second, first)}
+    keys = {openings.build_key(openings.open(terms)) for openings in (first, second, first)}
     assert len(keys) == 1
     assert [path.name for path in (tmp_path / "r").iterdir()] == ["opened.json"]
 
@@ -20,16 +20,16 @@ def test_a_rollout_of_another_run_is_not_taken_over(tmp_path: Path) -> None:
     opening = key.open(RolloutTerms(rollout_id="r"))
     other = Openings(tmp_path, "two")
     with pytest.raises(RolloutRefusal, match="another run"):
-        other.key_of(other.open(RolloutTerms(rollout_id="r")))
-    assert other.of_key(key.key_of(opening)) is not None
+        other.build_key(other.open(RolloutTerms(rollout_id="r")))
+    assert other.find_by_key(key.build_key(opening)) is not None
 
 
 def test_a_rollout_that_was_deleted_and_opened_again_has_another_key(tmp_path: Path) -> None:
     openings, elsewhere = Openings(tmp_path, "secret"), Openings(tmp_path, "secret")
     first = openings.open(RolloutTerms(rollout_id="r"))
-    old = openings.key_of(first)
-    assert elsewhere.of_key(old) is not None
+    old = openings.build_key(first)
+    assert elsewhere.find_by_key(old) is not None
     openings.delete(first)
-    assert elsewhere.of_key(old) is None
-    assert openings.key_of(openings.open(RolloutTerms(rollout_id="r"))) != old
-    assert elsewhere.of_key(old) is None
+    assert elsewhere.find_by_key(old) is None
+    assert openings.build_key(openings.open(RolloutTerms(rollout_id="r"))) != old
+    assert elsewhere.find_by_key(old) is None

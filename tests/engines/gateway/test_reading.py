@@ -10,7 +10,7 @@ import pytest
 
 from nemo_gym.engines.model_calls import read_model_call_records
 from nemo_gym.engines.record.store import CaptureStore
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.records import RECORD_FIELD
 from tests.engines.gateway.random_trees import Gateway, RandomAgent, Talk, random_rollout
@@ -37,7 +37,7 @@ def check_laws(agent: RandomAgent, record: dict[str, Any], seed: int) -> None:
     names = [call["model_call_id"] for call in calls]
     assert list(nodes) == names
     rebuilding = Rebuilding()
-    read = calls_of({"response": {"output": [{RECORD_FIELD: call["tokens"]} for call in calls]}})
+    read = read_calls({"response": {"output": [{RECORD_FIELD: call["tokens"]} for call in calls]}})
     for each, truth in zip(read, agent.truths, strict=True):
         assert rebuilding.add(each) is None, seed
         assert each.sequence is not None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.gateway.trace import trace_of
+from nemo_gym.engines.gateway.trace import build_trace
 from nemo_gym.tokens.records import CallRecord
 
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -50,7 +50,7 @@ def line(call: str, api: str, items: list[Any], answer: Any, status: int = 200) 
 @pytest.mark.parametrize("api", ANSWERS)
 def test_calls_of_every_api_are_items(api: str) -> None:
     lines = [line("a", api, [], ANSWERS[api]), line("b", api, [OUTPUTS[api]], ANSWERS[api])]
-    trace = trace_of(lines, {}, {"a", "b"})
+    trace = build_trace(lines, {}, {"a", "b"})
     assert trace is not None
     kinds = [item["type"] for item in trace["output"]]
     assert kinds == ["message", "function_call", "function_call_output", "message", "function_call"]
@@ -69,10 +69,10 @@ def test_the_usage_is_that_of_all_answered_calls() -> None:
         line("c", "responses", [], unknown),
         line("failed", "chat", [], chat, 500),
     ]
-    trace = trace_of(lines, {}, {"main"})
+    trace = build_trace(lines, {}, {"main"})
     assert trace is not None
     assert trace["usage"] == {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
-    trace = trace_of(lines[2:], {}, {"c"})
+    trace = build_trace(lines[2:], {}, {"c"})
     assert trace is not None
     assert trace["usage"] is None
 
@@ -84,9 +84,9 @@ def test_every_record_is_on_one_item_and_other_conversations_are_silent() -> Non
         line("failed", "chat", [], None, 500),
     ]
     records = {"title": CallRecord(call=0), "main": CallRecord(call=1)}
-    trace = trace_of(lines, records, {"main"})
+    trace = build_trace(lines, records, {"main"})
     assert trace is not None
     numbers = [item["_ng_tokens"]["call"] for item in trace["output"] if "_ng_tokens" in item]
     assert numbers == [0, 1]
     assert trace["output"][0] == {**trace["output"][0], "type": "reasoning", "summary": []}
-    assert trace_of(lines[2:], {}, set()) is None
+    assert build_trace(lines[2:], {}, set()) is None

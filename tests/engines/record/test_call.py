@@ -8,8 +8,8 @@ from starlette.requests import Request
 
 from nemo_gym.engines.record.call import (
     ModelCall,
+    count_sampled_tokens,
     current_call,
-    sampled_tokens,
     start_model_execution,
 )
 from nemo_gym.failures import EngineError
@@ -78,6 +78,6 @@ def test_the_source_of_an_answer_is_a_part_of_the_line() -> None:
 
 
 def test_sampled_tokens_are_read_from_every_api() -> None:
-    assert sampled_tokens({"usage": {"output_tokens": 3}}) == 3
-    assert sampled_tokens({"usage": {"completion_tokens": 4}}) == 4
-    assert sampled_tokens({"usage": None}) == 0
+    assert count_sampled_tokens({"usage": {"output_tokens": 3}}) == 3
+    assert count_sampled_tokens({"usage": {"completion_tokens": 4}}) == 4
+    assert count_sampled_tokens({"usage": None}) == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.record.deltas import RequestIndex, RequestParts, with_delta
+from nemo_gym.engines.record.deltas import RequestIndex, RequestParts, apply_delta
 
 
 def random_request(rng: Random, earlier: list[dict[str, Any]]) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def test_every_request_is_rebuilt_from_what_it_adds(seed: int) -> None:
     rebuilt: dict[str | None, tuple[list[Any], dict[str, Any]]] = {}
     for number in range(60):
         body = random_request(rng, asked)
-        delta = index.delta_of(RequestParts.of("chat", body))
+        delta = index.build_delta(RequestParts.from_body("chat", body))
         index.add(str(number), "chat", delta)
-        items, fields = rebuilt[str(number)] = with_delta(rebuilt.get(delta["base"]), delta)
+        items, fields = rebuilt[str(number)] = apply_delta(rebuilt.get(delta["base"]), delta)
         assert {"messages": items, **fields} == body
         asked.append(body)
 
@@ -37,32 +37,34 @@ def test_a_turn_adds_only_its_own_messages() -> None:
     index = RequestIndex()
     messages = [{"role": "user", "content": "a"}]
     tools = [{"name": "x" * 10_000}]
-    asked = RequestParts.of("messages", {"messages": messages, "tools": tools})
-    index.add("0", "messages", index.delta_of(asked))
+    asked = RequestParts.from_body("messages", {"messages": messages, "tools": tools})
+    index.add("0", "messages", index.build_delta(asked))
     messages = [*messages, {"role": "assistant", "content": "b"}]
-    delta = index.delta_of(RequestParts.of("messages", {"messages": messages, "tools": tools}))
+    delta = index.build_delta(RequestParts.from_body("messages", {"messages": messages, "tools": tools}))
     assert delta == {"base": "0", "kept": 1, "items": messages[1:], "set": {}}
 
 
 def test_an_input_that_is_a_text_is_a_field() -> None:
     index = RequestIndex()
-    asked = RequestParts.of("responses", {"input": "hi"})
-    assert index.delta_of(asked)["set"] == {"input": "hi"}
-    index.add("0", "responses", index.delta_of(asked))
-    delta = index.delta_of(RequestParts.of("responses", {"input": [{"role": "user"}]}))
-    assert with_delta(([], {"input": "hi"}), delta) == ([{"role": "user"}], {})
+    asked = RequestParts.from_body("responses", {"input": "hi"})
+    assert index.build_delta(asked)["set"] == {"input": "hi"}
+    index.add("0", "responses", index.build_delta(asked))
+    delta = index.build_delta(RequestParts.from_body("responses", {"input": [{"role": "user"}]}))
+    assert apply_delta(([], {"input": "hi"}), delta) == ([{"role": "user"}], {})
 
 
 def test_a_digest_is_of_all_parts_in_any_order() -> None:
     one, two = {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
-    asked = RequestParts.of("chat", {"messages": [one], "seed": 1, "n": 1})
-    assert asked.digest == RequestParts.of("chat", {"n": 1, "seed": 1, "messages": [one]}).digest
-    assert asked.with_fields({"seed": 2}) == RequestParts.of("chat", {"messages": [one], "seed": 2, "n": 1})
+    asked = RequestParts.from_body("chat", {"messages": [one], "seed": 1, "n": 1})
+    assert asked.digest == RequestParts.from_body("chat", {"n": 1, "seed": 1, "messages": [one]}).digest
+    assert asked.replace_fields({"seed": 2}) == RequestParts.from_body(
+        "chat", {"messages": [one], "seed": 2, "n": 1}
+    )
     others = [
-        RequestParts.of("messages", {"messages": [one], "seed": 1, "n": 1}),
-        RequestParts.of("chat", {"messages": [two], "seed": 1, "n": 1}),
-        RequestParts.of("chat", {"messages": [one, two], "seed": 1, "n": 1}),
-        RequestParts.of("chat", {"messages": [one], "seed": 1}),
-        asked.with_fields({"seed": 2}),
+        RequestParts.from_body("messages", {"messages": [one], "seed": 1, "n": 1}),
+        RequestParts.from_body("chat", {"messages": [two], "seed": 1, "n": 1}),
+        RequestParts.from_body("chat", {"messages": [one, two], "seed": 1, "n": 1}),
+        RequestParts.from_body("chat", {"messages": [one], "seed": 1}),
+        asked.replace_fields({"seed": 2}),
     ]
     assert len({each.digest for each in (asked, *others)}) == 6

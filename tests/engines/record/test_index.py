@@ -19,12 +19,12 @@ LINE = {
 
 def test_the_calls_of_other_servers_count(tmp_path: Path) -> None:
     indices = RolloutIndices()
-    assert indices.of(tmp_path).calls == 0
+    assert indices.read_index(tmp_path).calls == 0
     RecordWriter("one").append(tmp_path, LINE)
     RecordWriter("two").append(tmp_path, {**LINE, "model_call_id": "b", "status_code": 500, "digest": "e"})
-    index = indices.of(tmp_path)
+    index = indices.read_index(tmp_path)
     assert (index.calls, index.sampled_tokens) == (2, 14)
     assert index.answer_to("d") == {"id": "x"}
     assert index.answer_to("e") is None  # it failed
     indices.drop(tmp_path)
-    assert indices.of(tmp_path).calls == 2
+    assert indices.read_index(tmp_path).calls == 2

@@ -17,7 +17,7 @@ from nemo_gym.mock_engine._template import MarkTemplate
 from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
 from nemo_gym.mock_engine.token_input import DERENDER, GENERATE, PREFIX_FIELD, RENDER, TokenInputApp
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.reasons import SegmentReason
 from tests.tokens.checks import check_exact, read_as_nemo_rl
 from tests.tokens.conversations import Conversation, Ground, RandomPolicy, converse
@@ -130,7 +130,7 @@ async def test_after_an_answer_that_was_cut_off_the_engine_renders(feed: str) ->
     talk.say("Go on.")
     await talk.ask()
     check_exact(talk.row, talk.truths)
-    assert calls_of(talk.row)[0].finish == "truncated"
+    assert read_calls(talk.row)[0].finish == "truncated"
     assert ground.app.stats.requests[RENDER] == 0
 
 

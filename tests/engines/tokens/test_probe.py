@@ -9,8 +9,8 @@ import pytest
 from nemo_gym.engines.tokens.probe import (
     Findings,
     LogprobsMode,
+    build_findings,
     check_trainable,
-    findings_of,
     logprobs_mode,
 )
 from nemo_gym.failures import EngineError
@@ -49,7 +49,7 @@ def test_the_mode_shows_in_how_candidates_spread(
     ],
 )
 def test_where_reasoning_is(message: dict[str, Any], field: str | None) -> None:
-    findings = findings_of({"choices": [{"message": message}]}, [])
+    findings = build_findings({"choices": [{"message": message}]}, [])
     assert findings == Findings(MaskReason.MISSING_TOKEN_IDS, None, field)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.engines.tokens.texts import half_of
+from nemo_gym.engines.tokens.texts import halve_text
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.mock_engine.tokenizer import PairTokenizer
 from tests.engines.upstreams import Canned, RecordingUpstream, vllm_over
@@ -25,7 +25,7 @@ from tests.engines.upstreams import Canned, RecordingUpstream, vllm_over
     ],
 )
 def test_a_text_is_read_from_the_text_of_its_token_twice(twice: str, text: str | None) -> None:
-    assert half_of(twice) == text
+    assert halve_text(twice) == text
 
 
 async def test_the_engine_gives_every_whole_text() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.tokens.training_requests import PINNED, distortions, sampling_of
+from nemo_gym.engines.tokens.training_requests import PINNED, distortions, read_sampling
 from nemo_gym.failures import InputError
 from tests.engines.upstreams import engine_of, vllm_over
 
@@ -49,11 +49,11 @@ def test_what_changes_the_distribution(name: str, value: Any) -> None:
 
 def test_a_record_keeps_sampling_and_of_a_grammar_that_there_is_one() -> None:
     plain = {**PINNED, "messages": [], "seed": 3, "stop": None, "tool_choice": "auto"}
-    assert sampling_of(plain) == {**PINNED, "seed": 3}
+    assert read_sampling(plain) == {**PINNED, "seed": 3}
     schema = {"type": "json_schema", "json_schema": {"schema": {"enum": ["x"] * 1000}}}
-    assert sampling_of({**plain, "response_format": schema}) == {**PINNED, "seed": 3, "grammar": True}
-    assert sampling_of({**plain, "tool_choice": "required"})["grammar"] is True
-    assert "grammar" not in sampling_of({**plain, "response_format": {"type": "text"}})
+    assert read_sampling({**plain, "response_format": schema}) == {**PINNED, "seed": 3, "grammar": True}
+    assert read_sampling({**plain, "tool_choice": "required"})["grammar"] is True
+    assert "grammar" not in read_sampling({**plain, "response_format": {"type": "text"}})
 
 
 @pytest.mark.parametrize(

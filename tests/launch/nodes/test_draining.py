@@ -11,10 +11,10 @@ from nemo_gym.launch._spawners import Child, ServerProcess
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import SupervisedServer
 from nemo_gym.launch.nodes.draining import LEARNT_WITHIN_S, Draining
-from nemo_gym.transport.directory import home_of
+from nemo_gym.transport.directory import choose_home
 
 SESSIONS = [f"task-{n}" for n in range(20)]
-AT_1 = sorted(each for each in SESSIONS if home_of(each, 2) == 1)
+AT_1 = sorted(each for each in SESSIONS if choose_home(each, 2) == 1)
 
 
 def server(name: str, kind: str, replica: int) -> SupervisedServer:

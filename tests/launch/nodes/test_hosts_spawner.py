@@ -19,7 +19,7 @@ from nemo_gym.launch.gym import LaunchOptions, RunningGym, launch
 from nemo_gym.launch.plan import HEAD_SCRIPT
 from nemo_gym.names import DIRECTORY_KEY, NODES_FILE
 from nemo_gym.transport import Call, call_once
-from nemo_gym.transport.moving_directory import MovingDirectory, directory_of
+from nemo_gym.transport.moving_directory import MovingDirectory, build_directory
 from tests.launch.small_servers import Workbench, config_of, facts_of
 from tests.waiting import until, until_gone
 
@@ -82,7 +82,7 @@ async def check_places(gym: RunningGym) -> None:
         assert (facts["name"], facts["replica"], facts["pid"]) == (server.name, server.replica, server.pid)
         assert node_host(server.place.node) in psutil.Process(server.pid).parents()
         await until(lambda server=server: "serving" in server.log_path.read_text())  # type: ignore[misc]
-    assert directory_of(gym.config).replicas("env") == gym.addresses["env"]
+    assert build_directory(gym.config).replicas("env") == gym.addresses["env"]
     reply = await call_once(gym.head_url, Call("GET", "/_ng/directory"), timeout_s=30)
     assert reply.json()["servers"]["env"] == [[url, 1] for url in gym.addresses["env"]]
 
@@ -133,7 +133,7 @@ async def check_move(gym: RunningGym, bench: Workbench) -> None:
     later = MovingDirectory(gym.config[DIRECTORY_KEY])
     assert later.version > version
     assert {later.generation(each.url) for each in lost} == {each.place.generation for each in lost} == {2}
-    await until(lambda: any(each.nodes[0].state == "lost" for each in bench.registry.running()))
+    await until(lambda: any(each.nodes[0].state == "lost" for each in bench.registry.list_running()))
     assert [(each.name, each.losses) for each in gym.record().nodes] == [("first", 1), ("second", 0)]
     await until(lambda: "the node first was lost; its replicas are started elsewhere" in bench.lines)
     assert gym.addresses["env"][0] in (bench.folder / DISCOVERY_FILE).read_text()

@@ -87,4 +87,4 @@ async def test_the_room_of_a_replica_that_moves_out_is_free(bench: Workbench) ->
     node.room.take(replica.key, replica.placement)
     replica.node = node
     await moving_to(node, bench).move_out([replica])
-    assert node.room.left() == {"num_cpus": 1.0}
+    assert node.room.compute_left() == {"num_cpus": 1.0}

@@ -15,7 +15,7 @@ import pytest
 
 from nemo_gym.config.tls import context_trusting, server_context
 from nemo_gym.launch.nodes.channel import Channel
-from nemo_gym.launch.nodes.digest import digest_of
+from nemo_gym.launch.nodes.digest import digest_folder
 from nemo_gym.launch.nodes.gpus import usable_gpus
 from nemo_gym.launch.nodes.node_host import NodeDocument
 from nemo_gym.launch.nodes.places import Moved
@@ -90,7 +90,7 @@ async def test_code_is_compared_in_the_copy_that_it_was_started_in(tmp_path: Pat
     moved = Moved("/launcher/gym", "/launcher/home")
     async with a_node_host(tmp_path, moved=moved, code=["/launcher/home/env", "/other"]) as (_, channel):
         hello = await until_kind(channel, "hello")
-        assert hello["code"] == {"/launcher/home/env": digest_of(tmp_path / "env"), "/other": None}
+        assert hello["code"] == {"/launcher/home/env": digest_folder(tmp_path / "env"), "/other": None}
 
 
 async def test_it_ends_when_its_beats_are_not_answered(tmp_path: Path) -> None:
@@ -159,6 +159,6 @@ async def test_a_node_host_says_nothing_to_a_launcher_of_another_authority(tmp_p
 def test_an_error_of_a_cut_document_does_not_show_it(kept: bytes) -> None:
     given = NodeDocument("127.0.0.1", 1, "a", TOKEN, "cookie", {}, [], "/folder").to_bytes()
     with pytest.raises(ValueError, match="Unterminated string") as caught:
-        NodeDocument.of_bytes(given[: given.index(kept) + len(kept)])
+        NodeDocument.from_bytes(given[: given.index(kept) + len(kept)])
     assert "token" not in str(caught.value)
     assert "folder" not in str(caught.value)

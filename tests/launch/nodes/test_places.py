@@ -21,18 +21,20 @@ def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_path_is_the_same_where_nothing_was_moved() -> None:
-    assert Places(None).of("/launcher/env") == "/launcher/env"
+    assert Places(None).find_place("/launcher/env") == "/launcher/env"
 
 
 def test_paths_are_found_in_the_copies(copies: Path) -> None:
     places = Places(Moved("/launcher/gym", "/launcher/home", ["/launcher/home/module"]))
-    assert places.of("/launcher/home") == str(copies / "working")
-    assert places.of("/launcher/home/environments/env") == str(copies / "working" / "environments" / "env")
-    assert places.of("/launcher/home/module/part") == str(copies / "searched" / "module" / "part")
-    assert places.of("/launcher/gym/nemo_gym/head") == str(PARENT_DIR / "nemo_gym" / "head")
+    assert places.find_place("/launcher/home") == str(copies / "working")
+    assert places.find_place("/launcher/home/environments/env") == str(
+        copies / "working" / "environments" / "env"
+    )
+    assert places.find_place("/launcher/home/module/part") == str(copies / "searched" / "module" / "part")
+    assert places.find_place("/launcher/gym/nemo_gym/head") == str(PARENT_DIR / "nemo_gym" / "head")
 
 
 def test_a_path_that_no_copy_has_is_that_of_the_launcher(copies: Path) -> None:
     places = Places(Moved("/launcher/gym", "/launcher/home"))
     for path in ("/launcher/home/other", "/launcher/gym/none", "/elsewhere"):
-        assert places.of(path) == path
+        assert places.find_place(path) == path

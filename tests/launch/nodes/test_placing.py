@@ -7,7 +7,7 @@ import pytest
 from nemo_gym.config.keys import HostKeys
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.types import Placement
-from nemo_gym.launch.nodes.placing import ReplicaKey, Room, check_declared, place_all, rank_rooms, room_of
+from nemo_gym.launch.nodes.placing import ReplicaKey, Room, build_room, check_declared, place_all, rank_rooms
 
 
 def rooms(**cpus: float) -> list[Room]:
@@ -56,7 +56,7 @@ def test_replicas_on_a_node_have_gpus_of_their_own() -> None:
 
 
 def test_replicas_have_the_gpus_that_their_node_may_use() -> None:
-    room = room_of(HostKeys(host="a"), 1.5, ["4", "6", "GPU-8a"])
+    room = build_room(HostKeys(host="a"), 1.5, ["4", "6", "GPU-8a"])
     assert room.amounts == {"num_cpus": 1.5, "num_gpus": 3.0}
     place_all(wanted(engine=Placement(num_gpus=2), judge=Placement(num_gpus=1)), [room])
     assert room.gpus == {ReplicaKey("engine", 0): ["4", "6"], ReplicaKey("judge", 0): ["GPU-8a"]}
@@ -67,7 +67,7 @@ def test_the_declared_numbers_of_a_host_come_before_those_that_it_finds(
     declared: int, given: list[int | str]
 ) -> None:
     host = HostKeys(host="a", num_cpus=8, num_gpus=declared, resources={"licence": 1})
-    room = room_of(host, 2.0, ["4", "6"])
+    room = build_room(host, 2.0, ["4", "6"])
     assert room.amounts == {"num_cpus": 8.0, "num_gpus": declared, "licence": 1}
     room.take(ReplicaKey("engine", 0), Placement(num_gpus=declared))
     assert room.gpus[ReplicaKey("engine", 0)] == given

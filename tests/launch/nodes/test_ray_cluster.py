@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.launch.nodes.ray_cluster import address_of, check_token, hosts_of
+from nemo_gym.launch.nodes.ray_cluster import check_token, find_hosts, read_address
 
 HEAD = {"name": "head", "id": "aa", "resources": {"CPU": 0.0, "node:10.0.0.1": 1.0}}
 WORKER = {
@@ -29,13 +29,13 @@ WORKER = {
 def test_the_address_is_that_of_the_configuration_or_of_the_environment(
     config: dict[str, Any], variables: dict[str, str], address: str
 ) -> None:
-    assert address_of(config, variables) == address
+    assert read_address(config, variables) == address
 
 
 @pytest.mark.parametrize("address", ["local", "ray://10.0.0.1:10001"])
 def test_addresses_that_start_a_cluster_or_need_a_proxy_are_refused(address: str) -> None:
     with pytest.raises(ConfigError, match=f"ray_address is {address}"):
-        address_of({"ray_address": address}, {})
+        read_address({"ray_address": address}, {})
 
 
 def test_a_token_in_the_environment_is_refused() -> None:
@@ -56,18 +56,18 @@ def test_a_token_must_be_in_a_file_of_this_user_alone(tmp_path: Path) -> None:
 
 
 def test_hosts_are_the_nodes_with_cpus_and_have_what_ray_says() -> None:
-    [(keys, node)] = hosts_of([HEAD, WORKER], ())
+    [(keys, node)] = find_hosts([HEAD, WORKER], ())
     assert (keys.host, keys.num_cpus, keys.num_gpus) == ("10.0.0.2", 8.0, 2)
     assert keys.resources == {"licence": 1.0, "memory": 1e9}
     assert node == ("10.0.0.2", "bb")
 
 
 def test_named_nodes_are_used_whatever_they_have() -> None:
-    assert [keys.host for keys, _ in hosts_of([HEAD, WORKER], ["head"])] == ["head"]
+    assert [keys.host for keys, _ in find_hosts([HEAD, WORKER], ["head"])] == ["head"]
 
 
 def test_nodes_of_one_name_are_told_apart_by_their_ids() -> None:
-    found = hosts_of([WORKER, {**WORKER, "id": "cc"}], ())
+    found = find_hosts([WORKER, {**WORKER, "id": "cc"}], ())
     assert [keys.host for keys, _ in found] == ["10.0.0.2-bb", "10.0.0.2-cc"]
 
 
@@ -83,4 +83,4 @@ def test_hosts_that_ray_does_not_have_are_refused(
     nodes: list[dict[str, Any]], wanted: list[Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        hosts_of(nodes, wanted)
+        find_hosts(nodes, wanted)

@@ -63,12 +63,12 @@ def test_a_cluster_that_others_reach_needs_a_token(monkeypatch: pytest.MonkeyPat
 def test_a_node_that_came_back_has_its_name_and_another_id() -> None:
     cluster = Cluster("127.0.0.1", [("a", "1"), ("b", "2")])
     driver = Driver(cluster, ignore)
-    assert driver.node_of("a", "a", "1") == "1"
+    assert driver.find_node("a", "a", "1") == "1"
     cluster.alive = [("b", "2")]
     with pytest.raises(RefusedError, match="Ray has no node a now"):
-        driver.node_of("a", "a", "1")
+        driver.find_node("a", "a", "1")
     cluster.alive = [("b", "2"), ("a", "3")]
-    assert driver.node_of("a", "a", "1") == "3"
+    assert driver.find_node("a", "a", "1") == "3"
 
 
 async def test_answers_have_the_numbers_of_their_requests() -> None:

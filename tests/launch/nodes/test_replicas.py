@@ -56,18 +56,18 @@ def test_a_process_knows_its_own_address_and_those_of_other_servers(bench: Workb
 def test_replicas_of_a_lost_node_are_other_generations_without_a_place(bench: Workbench) -> None:
     node = node_named("first", bench)
     replicas = opened(bench, node)
-    replicas.fence(replicas.on(node))
+    replicas.fence(replicas.list_replicas_on(node))
     assert replicas.directory["servers"]["env"] == [["http://10.0.0.1:1", 2], ["http://10.0.0.1:2", 2]]
-    assert replicas.on(node) == ()
+    assert replicas.list_replicas_on(node) == ()
     version = replicas.directory["version"]
-    replicas.fence(replicas.on(node))
+    replicas.fence(replicas.list_replicas_on(node))
     assert replicas.directory["version"] == version
 
 
 def test_a_node_that_is_lost_during_the_start_is_fenced_before_the_directory_exists(bench: Workbench) -> None:
     node, changes = node_named("first", bench), list[int]()
     replicas = replicas_on(node, bench, changes)
-    replicas.fence(replicas.on(node))
+    replicas.fence(replicas.list_replicas_on(node))
     assert changes == []
     replicas.open_directory(bench.folder / "directory.json")
     assert replicas.directory["servers"]["agent"] == [["http://10.0.0.1:3", 2]]

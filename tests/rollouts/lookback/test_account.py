@@ -89,7 +89,7 @@ def test_runs_of_one_code_need_no_marks(tmp_path: Path) -> None:
     for name, commit in (("a", 1), ("b", 1), ("c", 2)):
         document = {"schema_version": 1, "identity": {"code": {"commit": commit}}, "starts": [{}]}
         (tmp_path / f"{name}_run.json").write_bytes(orjson.dumps(document))
-        account = RunAccount.open(RunFiles.of(tmp_path / f"{name}.jsonl"))
+        account = RunAccount.open(RunFiles.from_output(tmp_path / f"{name}.jsonl"))
         account.add(scored_row(0))
         accounts.append(account)
     one, same, other = accounts

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.rollouts.lookback.comparison import compare, interval_of
+from nemo_gym.rollouts.lookback.comparison import compare, compute_interval
 from nemo_gym.rollouts.plan.task_content import task_digest
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
@@ -91,15 +91,15 @@ def test_the_interval_covers_the_true_difference() -> None:
         for before in rng.choices(range(3, 12), k=200):
             after = before + rng.randint(-3, 5)
             differences.append((wins[after][rng.getrandbits(16)] - wins[before][rng.getrandbits(16)]) / 4)
-        interval = interval_of(differences)
+        interval = compute_interval(differences)
         assert interval is not None
         covered += interval.low <= 1 / 16 <= interval.high
     assert 0.94 <= covered / 10_000 <= 0.96
 
 
 def test_one_pair_has_no_interval() -> None:
-    assert interval_of([0.5]) is None
-    assert interval_of([]) is None
+    assert compute_interval([0.5]) is None
+    assert compute_interval([]) is None
 
 
 @pytest.mark.parametrize("params", [3, "text", [1], True, 0.5])

@@ -258,7 +258,7 @@ def test_an_earlier_run_in_the_output_is_not_touched_unasked(tmp_path: Path) -> 
 
 
 def test_a_merged_run_is_not_taken_for_the_one_that_it_replaces(tmp_path: Path) -> None:
-    files = RunFiles.of(tmp_path / "merged.jsonl")
+    files = RunFiles.from_output(tmp_path / "merged.jsonl")
     identity: dict[str, Any] = {"datasets": [], "config": {}}
     replaced = open_journal(files, identity, {}, is_planned=all_planned)
     replaced.add_row(orjson.dumps(scored_row(5)))

@@ -19,7 +19,7 @@ def renumbered(folder: Path, *shards: list[dict[str, Any]], tasks: bool = True) 
     for number, rows in enumerate(shards):
         scored = [row for row in rows if "reward" in row]
         failed = [row for row in rows if "reward" not in row]
-        files = RunFiles.of(store(folder / f"{number}.jsonl", scored, failed, tasks=tasks))
+        files = RunFiles.from_output(store(folder / f"{number}.jsonl", scored, failed, tasks=tasks))
         paths = (files.rows, files.failures, files.materialized_inputs)
         opened.append(ShardFiles(*map(PlacedRows, paths)))
     return renumber(opened)
@@ -50,7 +50,7 @@ def test_a_task_of_which_only_the_input_is_known_is_matched_by_it(tmp_path: Path
     whole = store(tmp_path / "whole.jsonl", [scored_row(4)])
     bare = store(tmp_path / "bare.jsonl", [scored_row(4, 1)], tasks=False)
     for order in ((whole, bare), (bare, whole)):
-        files = [RunFiles.of(path) for path in order]
+        files = [RunFiles.from_output(path) for path in order]
         opened = [
             ShardFiles(*map(PlacedRows, (each.rows, each.failures, each.materialized_inputs)))
             for each in files
@@ -64,7 +64,7 @@ def test_a_task_row_that_is_no_object_is_named(tmp_path: Path) -> None:
     shard = store(tmp_path / "one.jsonl", [scored_row(0)])
     head = b'{"_ng_task_index":0,"_ng_rollout_index":0,"_ng_row_version":"1.0",oops\n'
     (tmp_path / "one_materialized_inputs.jsonl").write_bytes(head)
-    files = RunFiles.of(shard)
+    files = RunFiles.from_output(shard)
     opened = ShardFiles(*map(PlacedRows, (files.rows, files.failures, files.materialized_inputs)))
     with pytest.raises(ConfigError, match=r"task 0, repeat 0 for .*one_materialized_inputs"):
         renumber([opened])

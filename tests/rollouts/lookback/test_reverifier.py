@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback._reverifier import environment_of, read_modes, task_row_of
+from nemo_gym.rollouts.lookback._reverifier import find_environment, find_task_row, read_modes
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.models import ReverifyMode
@@ -24,10 +24,10 @@ CONFIG = {
 
 
 def test_the_environment_of_an_agent_is_its_resources_server() -> None:
-    assert environment_of("agent", CONFIG) == "env"
+    assert find_environment("agent", CONFIG) == "env"
     for agent in ("alone", "unknown"):
         with pytest.raises(ConfigError, match=f"agent `{agent}` has no `resources_server`"):
-            environment_of(agent, CONFIG)
+            find_environment(agent, CONFIG)
 
 
 async def test_the_mode_is_unknown_without_the_route() -> None:
@@ -45,7 +45,7 @@ async def test_the_mode_is_unknown_without_the_route() -> None:
 def test_a_row_without_its_task_row_loses_the_results_of_its_verifier(tmp_path: Path) -> None:
     path = store(tmp_path / "run.jsonl", [scored_row(3, extracted="old")], tasks=False)
     run = StoredRun(path)
-    row = orjson.loads(task_row_of(run, RolloutId(3, 0)))
+    row = orjson.loads(find_task_row(run, RolloutId(3, 0)))
     run.close()
     assert (row["_ng_task_index"], row["_ng_rollout_index"]) == (3, 0)
     assert row["extracted"] == "old", "a field of unknown origin is kept"

@@ -108,7 +108,11 @@ async def again(rows: Path, output: Path, gym: InProcessGym, **settings: Any) ->
     try:
         limits = RunLimits(max_attempts=1)
         return await reverify(
-            ReverifySettings(output, limits=limits, **settings), run, Survey.of(run), seen.caller(), seen
+            ReverifySettings(output, limits=limits, **settings),
+            run,
+            Survey.from_run(run),
+            seen.caller(),
+            seen,
         )
     finally:
         run.close()

@@ -27,7 +27,7 @@ def test_of_several_failures_of_a_rollout_the_last_counts_and_those_that_succeed
 ) -> None:
     failures = [failure_row(0, kind="a"), failure_row(0, kind="b"), failure_row(1)]
     run = StoredRun(store(tmp_path / "run.jsonl", [scored_row(1)], failures))
-    assert list(run.failed()) == [(0, 0)]
+    assert list(run.list_failed()) == [(0, 0)]
     assert run.failures.row(RolloutId(0, 0))["_ng_failure_class"] == "b"
     run.close()
 

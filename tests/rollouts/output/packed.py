@@ -7,7 +7,7 @@ from pathlib import Path
 
 import zstandard
 
-from nemo_gym.rollouts.plan.compression import CODECS, journal_of, open_content
+from nemo_gym.rollouts.plan.compression import CODECS, build_journal_path, open_content
 
 ROWS = [b'{"n":%d,"text":"%b"}' % (number, b"x" * (7 * number % 40)) for number in range(12)]
 
@@ -19,7 +19,7 @@ PACKINGS = sorted(CODECS)
 
 
 def lines(path: Path) -> list[bytes]:
-    if not path.exists() and not journal_of(path).exists():
+    if not path.exists() and not build_journal_path(path).exists():
         return []
     with open_content(path) as file:
         return file.read().splitlines()

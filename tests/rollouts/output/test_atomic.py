@@ -6,7 +6,7 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.atomic import replacing, write_atomically
-from nemo_gym.rollouts.plan.compression import CODECS, journal_of
+from nemo_gym.rollouts.plan.compression import CODECS, build_journal_path
 from nemo_gym.rollouts.plan.dataset import read_lines
 
 
@@ -40,7 +40,7 @@ def test_rows_of_a_writer_that_was_killed_don_t_come_back_behind_the_new_ones(
 ) -> None:
     path = tmp_path / f"rows.jsonl{packing}"
     path.write_bytes(b"")
-    journal_of(path).write_bytes(b'{"old": 1}\n')
+    build_journal_path(path).write_bytes(b'{"old": 1}\n')
     with replacing(path) as file:
         file.write(b'{"new": 1}\n')
     assert [line.content for line in read_lines(path)] == [b'{"new": 1}\n']

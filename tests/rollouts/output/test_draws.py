@@ -15,7 +15,7 @@ DRAW = DrawRecord(2, 0, 0.25, 0.125, 0.2)
 
 
 def open_draws(folder: Path, kind: dict[str, object] = KIND) -> DrawFile:
-    return DrawFile(RunFiles.of(folder / "out.jsonl"), kind)
+    return DrawFile(RunFiles.from_output(folder / "out.jsonl"), kind)
 
 
 def test_draws_are_read_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from nemo_gym.rollouts.output.files import (
 
 
 def test_all_files_of_a_run_are_named_after_its_rows(tmp_path: Path) -> None:
-    files = RunFiles.of(tmp_path / "out.jsonl")
+    files = RunFiles.from_output(tmp_path / "out.jsonl")
     assert files.rows == tmp_path / "out.jsonl"
     assert files.failures == tmp_path / "out_failures.jsonl"
     assert files.manifest == tmp_path / "out_run.json"
@@ -25,12 +25,12 @@ def test_all_files_of_a_run_are_named_after_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_stem_may_have_dots(tmp_path: Path) -> None:
-    assert RunFiles.of(tmp_path / "v1.2.jsonl").failures == tmp_path / "v1.2_failures.jsonl"
+    assert RunFiles.from_output(tmp_path / "v1.2.jsonl").failures == tmp_path / "v1.2_failures.jsonl"
 
 
 @pytest.mark.parametrize("packing", [".gz", ".zst"])
 def test_what_is_written_row_by_row_is_compressed_as_the_output_is(tmp_path: Path, packing: str) -> None:
-    files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
+    files = RunFiles.from_output(tmp_path / f"out.jsonl{packing}")
     assert files.rows == tmp_path / f"out.jsonl{packing}"
     assert files.failures == tmp_path / f"out_failures.jsonl{packing}"
     assert files.materialized_inputs == tmp_path / f"out_materialized_inputs.jsonl{packing}"
@@ -40,10 +40,10 @@ def test_what_is_written_row_by_row_is_compressed_as_the_output_is(tmp_path: Pat
 def test_a_run_is_moved_aside_in_whatever_form_it_is(tmp_path: Path) -> None:
     for name in ("out.jsonl.zst", "out_failures.1.jsonl.zst", "out.jsonl.zst.journal", "out_run.json"):
         (tmp_path / name).write_text(name)
-    plain = RunFiles.of(tmp_path / "out.jsonl")
-    assert plain.in_another_form() == RunFiles.of(tmp_path / "out.jsonl.zst")
+    plain = RunFiles.from_output(tmp_path / "out.jsonl")
+    assert plain.find_other_form() == RunFiles.from_output(tmp_path / "out.jsonl.zst")
     aside = plain.move_aside()
-    assert aside == RunFiles.of(tmp_path / "out.1.jsonl.zst")
+    assert aside == RunFiles.from_output(tmp_path / "out.1.jsonl.zst")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "out.1.jsonl.zst", "out.1.jsonl.zst.journal", "out.1_failures.1.jsonl.zst", "out.1_run.json",
     ]  # fmt: skip
@@ -53,25 +53,25 @@ def test_a_run_is_moved_aside_in_whatever_form_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["out", "out.json", "out.jsonl.bz2", "out.zst"])
 def test_an_output_that_is_no_jsonl_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"does not end in \.jsonl"):
-        RunFiles.of(tmp_path / name)
+        RunFiles.from_output(tmp_path / name)
 
 
 def test_a_folder_is_no_output(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a folder"):
-        RunFiles.of(tmp_path)
+        RunFiles.from_output(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigError, match="cannot be used"):
-        RunFiles.of(tmp_path / "file" / "out.jsonl").make_folder()
+        RunFiles.from_output(tmp_path / "file" / "out.jsonl").make_folder()
     for name in ("file/out.jsonl", "file/deeper/out.jsonl"):
         with pytest.raises(ConfigError, match="cannot be used"):
-            RunFiles.of(tmp_path / name).check_folder()
+            RunFiles.from_output(tmp_path / name).check_folder()
 
 
 def test_a_check_of_the_folder_creates_nothing(tmp_path: Path) -> None:
-    RunFiles.of(tmp_path / "results" / "deeper" / "out.jsonl").check_folder()
+    RunFiles.from_output(tmp_path / "results" / "deeper" / "out.jsonl").check_folder()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.index_file import extend_index, index_large_rows, stored_blocks
+from nemo_gym.rollouts.output.index_file import extend_index, index_large_rows, read_stored_blocks
 from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
 
 
@@ -44,7 +44,7 @@ def test_an_index_of_other_rows_is_replaced(tmp_path: Path, index_content: bytes
     assert indexed(index) == [7, 8]
     rows.write_bytes(lines(1, 4))
     with rows.open("rb") as file:
-        assert stored_blocks(index, file) == []
+        assert read_stored_blocks(index, file) == []
     extend_index(rows, index)
     assert indexed(index) == [1, 2, 3, 4]
 

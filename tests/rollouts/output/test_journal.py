@@ -18,7 +18,7 @@ from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import JUDGE_INVALID, TOOLS_FAILED, Existing, Journal, open_journal
 from nemo_gym.rollouts.output.manifest import AllowedChanges
-from nemo_gym.rollouts.plan.compression import CODECS, journal_of
+from nemo_gym.rollouts.plan.compression import CODECS, build_journal_path
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.compose import note_failed_call
 from nemo_gym.rows.identity import RolloutId
@@ -32,7 +32,7 @@ RESUME: dict[str, Any] = {"existing": Existing.RESUME}
 
 
 def files_in(folder: Path) -> RunFiles:
-    return RunFiles.of(folder / "results" / "out.jsonl")
+    return RunFiles.from_output(folder / "results" / "out.jsonl")
 
 
 def opened(folder: Path, identity: dict[str, Any] | None = None, **options: Any) -> Journal:
@@ -88,7 +88,7 @@ def test_overwriting_moves_the_earlier_run_aside_as_a_whole(tmp_path: Path) -> N
     names = {path.name for path in files.folder.iterdir()}
     assert {"out.1.jsonl", "out.1_failures.jsonl", "out.1_run.json", "out.2_run.json"} <= names
     aside = open_journal(
-        RunFiles.of(files.folder / "out.1.jsonl"),
+        RunFiles.from_output(files.folder / "out.1.jsonl"),
         IDENTITY,
         {},
         existing=Existing.RESUME,
@@ -259,17 +259,17 @@ def test_a_torn_row_is_kept_and_spoken_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize("packing", sorted(CODECS))
 @pytest.mark.parametrize("is_compressed", [False, True])
 def test_failures_of_a_killed_start_are_kept_whole(tmp_path: Path, packing: str, is_compressed: bool) -> None:
-    files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
+    files = RunFiles.from_output(tmp_path / f"out.jsonl{packing}")
     open_journal(files, IDENTITY, {}, is_planned=all_planned).close({})
     content = b"".join(row(task) + b"\n" for task in range(3))
     if is_compressed:  # killed before it could remove the journal
         with replacing(files.failures) as file:
             file.write(content)
-    journal_of(files.failures).write_bytes(content)
+    build_journal_path(files.failures).write_bytes(content)
     open_journal(files, IDENTITY, {}, **RESUME, is_planned=all_planned).close({})
     kept = tmp_path / f"out_failures.1.jsonl{packing}"
     assert b"".join(line.content for line in read_lines(kept)) == content
-    assert not journal_of(kept).exists()
+    assert not build_journal_path(kept).exists()
 
 
 def test_a_journal_that_cannot_be_opened_leaves_nothing_locked(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_death_at_any_operation_of_a_resumed_start_loses_and_doubles_nothing(
     deaths, at = 0, 0
     while deaths == at:
         at += 1
-        files = RunFiles.of(tmp_path / str(at) / f"out.jsonl{packing}")
+        files = RunFiles.from_output(tmp_path / str(at) / f"out.jsonl{packing}")
         with closing_run(open_journal(files, IDENTITY, {}, is_planned=all_planned)) as journal:
             journal.add_row(row(0))
             journal.add_failure(row(7))
@@ -319,7 +319,7 @@ def test_a_death_at_any_operation_of_setting_unplanned_rows_aside_loses_and_doub
     resumed: dict[str, Any] = {**RESUME, "is_planned": lambda identity: identity.task == 1}
     while deaths == at:
         at += 1
-        files = RunFiles.of(tmp_path / str(at) / f"out.jsonl{packing}")
+        files = RunFiles.from_output(tmp_path / str(at) / f"out.jsonl{packing}")
         with closing_run(open_journal(files, IDENTITY, {}, is_planned=all_planned)) as journal:
             for task in range(3):
                 journal.add_row(row(task))
@@ -351,12 +351,12 @@ def closing_run(journal: Journal) -> Iterator[Journal]:
 
 @pytest.mark.parametrize("packing", sorted(CODECS))
 def test_a_run_moves_aside_with_the_journals_that_a_death_has_left(tmp_path: Path, packing: str) -> None:
-    files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
+    files = RunFiles.from_output(tmp_path / f"out.jsonl{packing}")
     open_journal(files, IDENTITY, {}, is_planned=all_planned).close({})
-    journal_of(files.rows).write_bytes(row(0) + b"\n")
-    journal_of(files.failures).write_bytes(row(1) + b"\n")
+    build_journal_path(files.rows).write_bytes(row(0) + b"\n")
+    build_journal_path(files.failures).write_bytes(row(1) + b"\n")
     open_journal(files, IDENTITY, {}, existing=Existing.MOVE_ASIDE, is_planned=all_planned).close({})
-    aside = RunFiles.of(tmp_path / f"out.1.jsonl{packing}")
+    aside = RunFiles.from_output(tmp_path / f"out.1.jsonl{packing}")
     assert [line.content for line in read_lines(aside.rows)] == [row(0) + b"\n"]
     assert [line.content for line in read_lines(aside.failures)] == [row(1) + b"\n"]
     assert not files.holds_results()

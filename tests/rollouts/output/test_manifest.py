@@ -14,9 +14,9 @@ from nemo_gym.rollouts.output.manifest import (
     AllowedChanges,
     Change,
     Manifest,
+    build_identity,
     code_identity,
     describe_repository,
-    identity_of,
     refuse_changes,
 )
 from nemo_gym.rollouts.plan.dataset import DatasetFile
@@ -44,7 +44,7 @@ def identity(
     path: Path, servers: dict[str, Any] | None = None, repeats: int = 1, **options: Any
 ) -> dict[str, Any]:
     settings = PlanSettings((DatasetFile(path, num_repeats=repeats),), **options)
-    return identity_of(settings, inspect(settings), SERVERS if servers is None else servers)
+    return build_identity(settings, inspect(settings), SERVERS if servers is None else servers)
 
 
 def model(**changed: Any) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_a_prompt_counts_by_its_content(dataset: Path, tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_text(text)
         settings = PlanSettings((DatasetFile(rows, agent_name="a", prompt_config=tmp_path / name),))
-        digests.append(identity_of(settings, inspect(settings), {})["datasets"][0]["prompt_sha256"])
+        digests.append(build_identity(settings, inspect(settings), {})["datasets"][0]["prompt_sha256"])
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -224,7 +224,7 @@ def test_only_which_tasks_there_are_is_a_change_of_tasks(
 def test_a_dataset_more_or_less_is_one_change(dataset: Path, tmp_path: Path) -> None:
     other = DatasetFile(write_dataset(tmp_path / "more.jsonl", 2))
     settings = PlanSettings((DatasetFile(dataset), other))
-    both = identity_of(settings, inspect(settings), SERVERS)
+    both = build_identity(settings, inspect(settings), SERVERS)
     assert [change.field for change in Manifest(identity(dataset)).changes_to(both)] == ["datasets.1"]
     assert [change.field for change in Manifest(both).changes_to(identity(dataset))] == ["datasets.1"]
 

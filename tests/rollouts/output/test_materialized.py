@@ -22,7 +22,7 @@ def rows_of(folder: Path, repeats: int = 2) -> list[bytes]:
 
 
 def written(folder: Path) -> list[bytes]:
-    return RunFiles.of(folder / "out.jsonl").materialized_inputs.read_bytes().splitlines()
+    return RunFiles.from_output(folder / "out.jsonl").materialized_inputs.read_bytes().splitlines()
 
 
 def draw(folder: Path, count: int, *, finished: int = 0, repeats: int = 2, changed: bool = False) -> None:
@@ -31,9 +31,9 @@ def draw(folder: Path, count: int, *, finished: int = 0, repeats: int = 2, chang
     for attempt in islice(whole, finished):
         done.add(attempt.identity)
     rest = Plan(settings_of(folder, repeats), finished=done)
-    files = RunFiles.of(folder / "out.jsonl")
+    files = RunFiles.from_output(folder / "out.jsonl")
     inputs = MaterializedInputs.open(files, whole, needed=done.last(), changed=changed)
-    assert sum(1 for _ in islice(inputs.written_from(rest), count)) == count
+    assert sum(1 for _ in islice(inputs.write_from(rest), count)) == count
     inputs.close()
 
 
@@ -44,7 +44,7 @@ def test_rows_are_written_before_they_are_drawn_a_few_at_a_time(tmp_path: Path) 
 
 def test_a_resumed_run_completes_the_file_without_repeating_a_row(tmp_path: Path) -> None:
     draw(tmp_path, 6)
-    path = RunFiles.of(tmp_path / "out.jsonl").materialized_inputs
+    path = RunFiles.from_output(tmp_path / "out.jsonl").materialized_inputs
     path.write_bytes(path.read_bytes()[:-10])
     draw(tmp_path, 7, finished=3)
     assert written(tmp_path) == rows_of(tmp_path)
@@ -64,14 +64,14 @@ def test_a_file_that_an_earlier_start_did_not_keep_is_made_up_for(tmp_path: Path
 
 def test_a_plan_in_any_order_appends_the_rows_that_the_file_lacks(tmp_path: Path) -> None:
     draw(tmp_path, 3)
-    path = RunFiles.of(tmp_path / "out.jsonl").materialized_inputs
+    path = RunFiles.from_output(tmp_path / "out.jsonl").materialized_inputs
     before = path.read_bytes()
     path.write_bytes(before + b'{"_ng_task')
-    files = RunFiles.of(tmp_path / "out.jsonl")
+    files = RunFiles.from_output(tmp_path / "out.jsonl")
     numbers = [[7, 1, 0, 4, 3]]
     plan = Plan(settings_of(tmp_path, 2), numbers=numbers)
     inputs = MaterializedInputs.open_in_any_order(files, plan)
-    assert len(list(inputs.written_from(plan))) == 10
+    assert len(list(inputs.write_from(plan))) == 10
     inputs.close()
     assert path.read_bytes().startswith(before)
     lines = written(tmp_path)

@@ -10,7 +10,7 @@ import pytest
 
 from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.nodes import keep_nodes, read_nodes, since
+from nemo_gym.rollouts.output.nodes import drop_earlier_events, keep_nodes, read_nodes
 
 START = "2026-05-01T18:30:00+00:00"
 BEGAN = 1_777_660_200.0
@@ -24,7 +24,7 @@ def write_nodes(logs: Path, **fields: Any) -> Path:
 
 
 def test_the_file_is_kept_with_the_events_of_the_run(tmp_path: Path) -> None:
-    files = RunFiles.of(tmp_path / "out.jsonl")
+    files = RunFiles.from_output(tmp_path / "out.jsonl")
     keep_nodes(files, write_nodes(tmp_path / "logs", nodes=["x"]), START)
     assert read_nodes(files.nodes) == {
         "at": BEGAN + 9,
@@ -39,7 +39,7 @@ def test_the_file_is_kept_with_the_events_of_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("logs", ["logs", None])
 def test_a_start_on_one_machine_leaves_no_nodes_of_an_earlier_one(tmp_path: Path, logs: str | None) -> None:
-    files = RunFiles.of(tmp_path / "out.jsonl")
+    files = RunFiles.from_output(tmp_path / "out.jsonl")
     files.nodes.write_text("{}")
     for _ in range(2):
         keep_nodes(files, tmp_path / logs if logs else None, START)
@@ -58,4 +58,4 @@ def test_a_damaged_file_is_no_file(tmp_path: Path, content: bytes) -> None:
     [({"events": EVENTS}, 4), ({"events": {"at": 1}}, 0), ({"events": None}, 0), ({}, 0)],
 )
 def test_a_start_without_a_time_has_all_events(document: dict[str, Any], kept: int) -> None:
-    assert len(since(document, "some day")["events"]) == kept
+    assert len(drop_earlier_events(document, "some day")["events"]) == kept

@@ -17,7 +17,7 @@ from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.disk import Disk
-from nemo_gym.rollouts.plan.compression import holds_text, journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
 from tests.rollouts.output.packed import CONTENT, PACKINGS, ROWS, decompressed, lines
 
 
@@ -186,7 +186,7 @@ def test_no_row_is_lost_or_doubled_at_whichever_two_operations_the_writer_dies(
         finish(path, done)
         assert decompressed(path) == CONTENT, (first, second)
         assert lines(path) == ROWS, (first, second)
-        assert not journal_of(path).exists()
+        assert not build_journal_path(path).exists()
     assert deaths > 80
 
 
@@ -287,7 +287,7 @@ def test_rows_stay_in_the_journal_when_there_is_no_room_to_compress_them(
     with disks.replaced_by(FullDisk()), caplog.at_level(logging.WARNING):
         file.close()
     assert "No space left" in caplog.text
-    assert journal_of(path).name in caplog.text
+    assert build_journal_path(path).name in caplog.text
     assert lines(path) == ROWS[:1]
     append_to(path).close()
     assert decompressed(path).splitlines() == ROWS[:1]

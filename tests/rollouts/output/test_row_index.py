@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from nemo_gym.rollouts.output.row_index import (
     LENGTH_COLUMN,
-    blocks_of,
+    build_blocks,
+    build_entry,
     decode_block,
     describes,
-    entry_of,
     split_blocks,
 )
 from nemo_gym.rows.compose import note_failed_call
@@ -48,7 +48,7 @@ def file_of(rows: list[dict[str, Any]]) -> bytes:
 @given(ROWS, st.integers(1, 7))
 def test_columns_hold_the_numbers_and_labels_of_every_row(rows: list[dict[str, Any]], size: int) -> None:
     content = file_of(rows)
-    blocks = split_blocks(b"".join(blocks_of(io.BytesIO(content), rows=size)))
+    blocks = split_blocks(b"".join(build_blocks(io.BytesIO(content), rows=size)))
     found: list[dict[str, Any]] = []
     at = 0
     for block in map(decode_block, blocks):
@@ -59,7 +59,7 @@ def test_columns_hold_the_numbers_and_labels_of_every_row(rows: list[dict[str, A
         at = block.end
     assert at == len(content)
     for row, columns in zip(rows, found, strict=True):
-        numbers, labels = entry_of(row)
+        numbers, labels = build_entry(row)
         assert columns.pop(LENGTH_COLUMN) == len(orjson.dumps(row)) + 1
         present = {name: value for name, value in columns.items() if not is_missing(value)}
         assert present == {**numbers, **{name: label for name, label in labels.items() if label is not None}}
@@ -72,7 +72,7 @@ def is_missing(value: object) -> bool:
 
 def test_a_row_without_a_score_has_no_reward() -> None:
     failed = {"_ng_task_index": 0, "reward": 0.0, "_ng_failure_class": "judge_failed", "steps": 3}
-    numbers, labels = entry_of(failed)
+    numbers, labels = build_entry(failed)
     assert "reward" not in numbers
     assert numbers["steps"] == 3
     assert (labels["outcome"], labels["failure"]) == ("failed", "judge_failed")
@@ -80,14 +80,14 @@ def test_a_row_without_a_score_has_no_reward() -> None:
 
 def test_a_failed_attempt_has_the_time_of_its_failure() -> None:
     failed = {"_ng_failure_class": "node_lost", "_ng_failed_at": 1777660200.5}
-    assert entry_of(failed).numbers["created_at"] == 1777660200.5
-    assert entry_of({**failed, "response": {"created_at": 7}}).numbers["created_at"] == 7
-    assert "created_at" not in entry_of({"_ng_failed_at": "soon"}).numbers
+    assert build_entry(failed).numbers["created_at"] == 1777660200.5
+    assert build_entry({**failed, "response": {"created_at": 7}}).numbers["created_at"] == 7
+    assert "created_at" not in build_entry({"_ng_failed_at": "soon"}).numbers
 
 
 def test_an_unfinished_line_is_left_out_and_a_broken_one_counts() -> None:
     content = b'{"_ng_task_index": 1}\n[1]\n{"torn": \n{"_ng_task_in'
-    (block,) = map(decode_block, blocks_of(io.BytesIO(content)))
+    (block,) = map(decode_block, build_blocks(io.BytesIO(content)))
     assert list(block.columns["outcome"]) == ["failed", "unreadable", "unreadable"]
     assert block.end == content.rindex(b"\n") + 1
 
@@ -97,7 +97,7 @@ ROW = {"_ng_task_index": 1, "_ng_rollout_index": 0, "reward": 1.0}
 
 @pytest.mark.parametrize("kept", [1, 10, 100])
 def test_a_torn_or_damaged_block_ends_the_index(kept: int) -> None:
-    first, second = blocks_of(io.BytesIO(file_of([ROW, ROW])), rows=1)
+    first, second = build_blocks(io.BytesIO(file_of([ROW, ROW])), rows=1)
     damaged = second[:-kept] + bytes([second[-kept] ^ 1]) + second[len(second) - kept + 1 :]
     assert split_blocks(first + second[:-kept]) == [first]
     assert split_blocks(first + damaged) == [first]
@@ -106,7 +106,7 @@ def test_a_torn_or_damaged_block_ends_the_index(kept: int) -> None:
 
 def test_an_index_of_other_rows_is_noticed() -> None:
     content = file_of([{**ROW, "text": str(number)} for number in range(9)])
-    blocks = list(blocks_of(io.BytesIO(content), rows=4))
+    blocks = list(build_blocks(io.BytesIO(content), rows=4))
     assert describes(blocks, io.BytesIO(content + file_of([ROW])))
     assert not describes(blocks, io.BytesIO(content.replace(b'"text":"3"', b'"text":"x"')))
     assert not describes(blocks, io.BytesIO(content[:-5]))
@@ -132,20 +132,20 @@ ODD = [None, "a", [1], {}, {"a": None}, True, 1.5, -1, 1e300, 2**63]
     ],
 )
 def test_a_row_with_anything_in_a_field_has_columns(name: str, value: Any) -> None:
-    (block,) = blocks_of([orjson.dumps({name: value}) + b"\n"] * 2)
+    (block,) = build_blocks([orjson.dumps({name: value}) + b"\n"] * 2)
     assert decode_block(block).rows == 2
 
 
 def test_a_row_with_half_a_character_has_its_columns() -> None:
-    (block,) = blocks_of([rb'{"_ng_task_index": 3, "text": "\ud800"}' + b"\n"])
+    (block,) = build_blocks([rb'{"_ng_task_index": 3, "text": "\ud800"}' + b"\n"])
     assert list(decode_block(block).columns["task"]) == [3]
 
 
 def test_rows_with_tool_calls_have_columns_of_failed_ones() -> None:
     call = {"type": "function_call", "call_id": "c", "name": "guess"}
     row = {"reward": 0.0, "response": {"output": [call]}}
-    assert entry_of(row).numbers["tool_errors"] == 0
+    assert build_entry(row).numbers["tool_errors"] == 0
     note_failed_call(row, FailedCall("guess", ToolErrorKind.RAISED, "ValueError: boom"))
-    numbers = entry_of(row).numbers
+    numbers = build_entry(row).numbers
     assert (numbers["tool_errors"], numbers["invalid_tool_calls"]) == (1, 0)
-    assert "tool_errors" not in entry_of({"reward": 0.0, "response": {"output": []}}).numbers
+    assert "tool_errors" not in build_entry({"reward": 0.0, "response": {"output": []}}).numbers

@@ -19,7 +19,7 @@ COUNTS = {"planned": 5, "finished_before": 1, "completed": 2, "truncated": 1}
 
 
 def files_with(folder: Path, *starts: dict[str, Any], **members: Any) -> RunFiles:
-    files = RunFiles.of(folder / "out.jsonl")
+    files = RunFiles.from_output(folder / "out.jsonl")
     document = {"schema_version": 1, "identity": {}, "starts": list(starts), **members}
     files.manifest.write_bytes(orjson.dumps(document))
     files.rows.write_bytes(b'{"reward":1.0}\n')
@@ -45,7 +45,7 @@ def test_a_killed_run_has_not_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["", ".zst", ".gz"])
 def test_a_run_that_is_written_is_running(tmp_path: Path, ending: str) -> None:
     files_with(tmp_path, {"planned": 3})
-    files = RunFiles.of(tmp_path / f"out.jsonl{ending}")
+    files = RunFiles.from_output(tmp_path / f"out.jsonl{ending}")
     with being_written(files.rows):
         assert is_being_written(files.rows)
         progress = RunProgress.read(files)

@@ -40,7 +40,7 @@ def plan_of(folder: Path, *files: Sequence[dict[str, Any]], repeats: int = 1, **
 
 def store(folder: Path, rows: Sequence[dict[str, Any]], repeats: int = 1, **options: Any) -> RunFiles:
     """A run of these tasks, as far as its task rows go."""
-    files = RunFiles.of(folder / "out.jsonl")
+    files = RunFiles.from_output(folder / "out.jsonl")
     plan = Plan(plan_of(folder, rows, repeats=repeats, **options))
     files.materialized_inputs.write_bytes(b"".join(attempt.row + b"\n" for attempt in plan))
     return files
@@ -132,7 +132,7 @@ def test_a_malformed_row_has_an_index_that_no_task_of_the_run_has(tmp_path: Path
 
 
 def test_scored_rows_hold_tasks_too(tmp_path: Path) -> None:
-    files = RunFiles.of(tmp_path / "out.jsonl")
+    files = RunFiles.from_output(tmp_path / "out.jsonl")
     verdict = {"response": {"output": []}, "reward": 1.0, "extracted": "b", "_ng_outcome": "completed"}
     kept = {"_ng_task_index": 5, "_ng_rollout_index": 0, **row("b"), **verdict}
     other = {**kept, "_ng_task_index": 6, "answer": "other"}  # the same question

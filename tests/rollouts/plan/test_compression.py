@@ -11,9 +11,9 @@ from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.plan.compression import (
     CODECS,
     DAMAGE,
-    codec_of,
+    build_journal_path,
+    find_codec,
     holds_text,
-    journal_of,
     open_content,
 )
 from nemo_gym.rollouts.plan.dataset import opened_plain
@@ -72,8 +72,8 @@ def test_frames_are_read_as_one_file_and_a_truncated_end_is_an_error(tmp_path: P
 def test_the_journal_is_read_unless_it_is_empty(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.gz"
     assert not holds_text(path)
-    journal_of(path).write_bytes(CONTENT)
+    build_journal_path(path).write_bytes(CONTENT)
     assert holds_text(path)
     with open_content(path) as content:
         assert content.read() == CONTENT
-    assert codec_of(tmp_path / "rows.jsonl") is None
+    assert find_codec(tmp_path / "rows.jsonl") is None

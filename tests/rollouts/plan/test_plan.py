@@ -88,7 +88,7 @@ def test_interleaved_repeats_go_round_by_round(tmp_path: Path) -> None:
     path = write_dataset(tmp_path / "a.jsonl", 3)
     settings = plan_of(DatasetFile(path, num_repeats=2), interleave_repeats=True)
     assert ids(Plan(settings)) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
-    assert ids(Plan(settings.in_order_of_identity())) == sorted(ids(Plan(settings)))
+    assert ids(Plan(settings.sort_by_identity())) == sorted(ids(Plan(settings)))
 
 
 def test_the_tasks_that_took_longest_come_first(tmp_path: Path) -> None:

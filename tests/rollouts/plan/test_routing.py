@@ -34,7 +34,7 @@ def test_the_first_rule_that_names_an_agent_decides(
     given: dict[str, Any], agent_map: dict[str, str], agent: str
 ) -> None:
     routing = Routing(agent_map, agents_of_sources=USERS)
-    assert routing.agent_of(given, "of the dataset") == agent
+    assert routing.find_agent(given, "of the dataset") == agent
 
 
 def test_fan_out_goes_by_the_agent_or_source_that_the_row_names() -> None:

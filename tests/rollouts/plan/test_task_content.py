@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.rollouts.plan.plan import attempts_of
+from nemo_gym.rollouts.plan.plan import plan_attempts
 from nemo_gym.rollouts.plan.task_content import request_digest, task_digest
 from nemo_gym.rollouts.plan.task_rows import RepeatedTask, TaskShaper, parse_row
 from tests.rollouts.doubles import task_row
@@ -46,7 +46,7 @@ def test_a_seed_of_the_run_is_no_part_of_a_request(metadata: dict[str, str] | No
     import orjson
 
     task = TaskShaper(needs_seed=True).shape(orjson.dumps(row))
-    seeded = [parse_row(attempt.row) for attempt in attempts_of(0, [RepeatedTask(task, 2)], add_seed=True)]
+    seeded = [parse_row(attempt.row) for attempt in plan_attempts(0, [RepeatedTask(task, 2)], add_seed=True)]
     digests = {request_digest(each, has_seed=True) for each in (row, *seeded)}
     assert len(digests) == 1
     assert len({request_digest(each, has_seed=False) for each in seeded}) == 2

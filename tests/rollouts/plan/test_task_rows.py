@@ -150,11 +150,11 @@ def test_a_seed_goes_where_model_servers_look_for_it_and_spares_other_extras() -
     extra = {"metadata": {"extra_body": '{"top_k": 5, "seed": 9}', "note": "x"}}
     row = ROW | {"responses_create_params": {"input": "x", **extra}}
     task = TaskShaper(needs_seed=True).shape(orjson.dumps(row))
-    metadata = orjson.loads(task.with_seed(3))["responses_create_params"]["metadata"]
+    metadata = orjson.loads(task.encode_with_seed(3))["responses_create_params"]["metadata"]
     assert metadata["note"] == "x"
     assert orjson.loads(metadata["extra_body"]) == {"top_k": 5, "seed": 3}
     bare = TaskShaper(needs_seed=True).shape(orjson.dumps(ROW))
-    assert orjson.loads(bare.with_seed(0))["responses_create_params"]["metadata"] == {
+    assert orjson.loads(bare.encode_with_seed(0))["responses_create_params"]["metadata"] == {
         "extra_body": '{"seed":0}'
     }
 

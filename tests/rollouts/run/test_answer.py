@@ -109,7 +109,7 @@ def test_an_answer_without_a_reward_or_with_a_failed_outcome_is_a_failure() -> N
 
 
 def test_a_failure_row_says_what_failed_where_and_what_to_do() -> None:
-    result = classify(PLANNED, failure("context_overflow").passed_on_by("policy_model"))
+    result = classify(PLANNED, failure("context_overflow").add_hop("policy_model"))
     assert isinstance(result, Failed)
     assert orjson.loads(result.to_line(PLANNED.again(), terminal=True)) == {
         "_ng_task_index": 7,

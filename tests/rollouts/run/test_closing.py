@@ -52,12 +52,12 @@ def a_summary(*agents: AgentSummary, folder: Path = Path("results")) -> CollectS
         counters.failure_groups.note(RolloutId(task, 0), each.kind, each)
     overall = replace(agents[0], agent="overall", tasks=1440, rollouts=5760) if len(agents) > 1 else None
     return CollectSummary(
-        RunFiles.of(folder / "out.jsonl"),
+        RunFiles.from_output(folder / "out.jsonl"),
         list(agents),
         counters,
         seconds=83.0,
         overall=overall,
-        failures=counters.failure_groups.ranked(),
+        failures=counters.failure_groups.rank_groups(),
     )
 
 

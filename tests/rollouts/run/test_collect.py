@@ -25,7 +25,7 @@ from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output.disk import Disk
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.output.materialized import ROWS_A_WRITE
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path
 from nemo_gym.rollouts.plan.dataset import DatasetFile, read_lines
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult, Scored
@@ -388,7 +388,7 @@ async def test_a_changed_output_ends_the_run_with_exit_code_1(
     """While the run goes on (task 2), and between the last row and the end (task 5)."""
     write_dataset(tmp_path / "tasks.jsonl", 6)
     output = out(tmp_path, ending)
-    rows = journal_of(output) if ending == ".jsonl.gz" else output
+    rows = build_journal_path(output) if ending == ".jsonl.gz" else output
 
     class Harming(RunCounters):
         def note_scored(self, scored: Scored) -> None:

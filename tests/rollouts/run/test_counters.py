@@ -22,5 +22,5 @@ def test_scores_and_failures_are_counted_apart() -> None:
     assert counters.settled == 4 + 2 + 2 + 1
     assert counters.mean_reward == 0.5, "a failure is no score"
     assert counters.failures == {"engine:timeout": 2}
-    assert [group.count for group in counters.failure_groups.ranked()] == [2]
+    assert [group.count for group in counters.failure_groups.rank_groups()] == [2]
     assert counters.truncations == {"max_steps": 1}

@@ -16,7 +16,7 @@ class Clock:
 def test_nothing_starts_when_the_budget_is_spent() -> None:
     clock = Clock()
     budget = DispatchBudget(60, clock=clock)
-    starts = budget.starts_of(planned(task) for task in range(3))
+    starts = budget.limit_starts(planned(task) for task in range(3))
     assert next(starts).identity.task == 0
     clock.now += 60
     assert next(starts).identity.task == 1
@@ -30,7 +30,7 @@ def test_nothing_starts_when_the_budget_is_spent() -> None:
 def test_a_given_margin_is_kept_free() -> None:
     clock = Clock()
     budget = DispatchBudget(60, 20, clock=clock)
-    starts = budget.starts_of(planned(task) for task in range(3))
+    starts = budget.limit_starts(planned(task) for task in range(3))
     clock.now += 40
     assert next(starts).identity.task == 0
     clock.now += 1
@@ -46,11 +46,11 @@ async def test_the_margin_is_the_time_of_three_quarters_of_the_rollouts_once_fiv
             clock.now += task.identity.task
             return await super().attempt(task)
 
-    attempter = budget.timed(Slow())
+    attempter = budget.time_attempts(Slow())
     for seconds in (1, 2, 3, 4):
         await attempter.attempt(planned(seconds))
     clock.now = 195.5
-    starts = budget.starts_of(planned(task) for task in range(3))
+    starts = budget.limit_starts(planned(task) for task in range(3))
     assert next(starts).identity.task == 0
     clock.now = 190.0
     await attempter.attempt(planned(5))  # the margin is 4 s now, and 5 s are left

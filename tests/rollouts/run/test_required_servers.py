@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.rollouts.run.required_servers import require_agents, required_servers, users_of_servers
+from nemo_gym.rollouts.run.required_servers import find_required_servers, list_server_users, require_agents
 
 
 def server(kind: str, **options: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ CONFIG: dict[str, Any] = {
 
 
 def test_an_agent_takes_part_with_all_that_it_refers_to() -> None:
-    assert set(required_servers(["math_agent"], CONFIG)) == {
+    assert set(find_required_servers(["math_agent"], CONFIG)) == {
         "math_agent",
         "math",
         "policy_model",
@@ -62,11 +62,11 @@ def test_an_environment_server_runs_rows_by_its_agent() -> None:
         "episodes": {"environment_servers": {"legacy_agent": {"agent_server": agent}}},
     }
     require_agents(["episodes"], config)
-    assert set(required_servers(["episodes"], config)) == {"episodes", "solver"}
+    assert set(find_required_servers(["episodes"], config)) == {"episodes", "solver"}
 
 
 def test_the_users_of_a_server_are_the_agents_that_refer_to_it() -> None:
-    assert users_of_servers(CONFIG) == {"math": ["math_agent"], "policy_model": ["math_agent"]}
+    assert list_server_users(CONFIG) == {"math": ["math_agent"], "policy_model": ["math_agent"]}
 
 
 def test_an_agent_of_another_gym_is_not_mistaken_for_a_misspelt_one() -> None:

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.run.answer import AttemptResult, Scored, classify
-from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, combine, document_of
+from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, combine, write_document
 from nemo_gym.transport import Caller, Directory, InMemoryTransport, RetryBudget
 from tests.rollouts.doubles import failure, planned, scored
 
@@ -163,7 +163,7 @@ def test_the_file_has_the_entry_of_each_task_on_a_line_of_its_own() -> None:
     other = planned(0, agent="other")
     metrics.note(other, classify(other, scored(other, 0.5)))
     results = metrics.results({})
-    document = b"".join(document_of(results))
+    document = b"".join(write_document(results))
     written = {entry["agent_ref"]["name"]: entry for entry in orjson.loads(document)}
     for agent, tasks in (("simple_agent", 250), ("other", 1)):
         entries = list(results[agent]["group_level_metrics"])
@@ -175,11 +175,11 @@ def test_the_file_has_the_entry_of_each_task_on_a_line_of_its_own() -> None:
 
 
 def test_the_file_of_no_agent_is_an_empty_list() -> None:
-    assert orjson.loads(b"".join(document_of({}))) == []
+    assert orjson.loads(b"".join(write_document({}))) == []
 
 
 def test_the_file_lists_agents_with_their_reference() -> None:
-    (entry,) = orjson.loads(b"".join(document_of(metrics_of([1.0]).results({}))))
+    (entry,) = orjson.loads(b"".join(write_document(metrics_of([1.0]).results({}))))
     assert entry["agent_ref"] == {"type": "responses_api_agents", "name": "simple_agent"}
     lists = {"group_level_metrics", "repeat_level_metrics"}
     assert set(entry) == {"agent_ref", "agent_metrics", "key_metrics", *lists}
@@ -209,7 +209,7 @@ def test_the_environments_metrics_of_repeats_are_in_the_file() -> None:
     results = metrics_of([1.0]).results({"simple_agent": Planned(1, 1)})
     repeats = [{"_ng_rollout_index": 0, "solved": 1.0}]
     results["simple_agent"] = combine(results["simple_agent"], {"repeat_level_metrics": repeats})
-    (document,) = orjson.loads(b"".join(document_of(results)))
+    (document,) = orjson.loads(b"".join(write_document(results)))
     assert document["repeat_level_metrics"] == repeats
 
 

@@ -45,7 +45,7 @@ def settings_of(folder: Path, **options: Any) -> CollectSettings:
 
 def test_the_legacy_mode_sends_every_row_to_one_environment_server(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, environment_routing_mode="legacy", environment_server_name="env")
-    assert settings.plan({}).routing.agent_of({"agent_ref": {"name": "a"}}, None) == "env"
+    assert settings.plan({}).routing.find_agent({"agent_ref": {"name": "a"}}, None) == "env"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ def summary_of(folder: Path, counters: RunCounters, **options: Any) -> CollectSu
     metrics.note(attempt, classify(attempt, failure()))
     plan = {"simple_agent": Planned(2, 8)}
     agents = summarize_agents(metrics.results(plan), plan)
-    return CollectSummary(RunFiles.of(folder / "out.jsonl"), agents, counters, seconds=3.0, **options)
+    return CollectSummary(
+        RunFiles.from_output(folder / "out.jsonl"), agents, counters, seconds=3.0, **options
+    )
 
 
 def counters_of(**counts: Any) -> RunCounters:
@@ -115,7 +117,7 @@ def test_a_resume_is_suggested_only_if_it_can_help(tmp_path: Path) -> None:
     def suggested(counters: RunCounters, **options: Any) -> str:
         for task in range(counters.failed):
             counters.failure_groups.note(RolloutId(task, 0), "x", failure(**options))
-        ranked = counters.failure_groups.ranked()
+        ranked = counters.failure_groups.rank_groups()
         return summary_of(tmp_path, counters, failures=ranked).next_command
 
     assert "gym view" in suggested(counters_of(completed=8))

@@ -23,7 +23,9 @@ def target_of(
 
 def tasks_of(*agents: str, count: int = 3) -> list[tuple[int, list[RepeatedTask]]]:
     task = TaskShaper().shape_row(task_row(agent=agents[0]))
-    return [(number, [RepeatedTask(task.for_agent(agent), 9) for agent in agents]) for number in range(count)]
+    return [
+        (number, [RepeatedTask(task.replace_agent(agent), 9) for agent in agents]) for number in range(count)
+    ]
 
 
 def test_a_task_of_each_agent_is_drawn() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run._window import AutoWindow, Measured, Search, saturating, window_of
+from nemo_gym.rollouts.run._window import AutoWindow, Measured, Search, build_window, compute_saturating
 from nemo_gym.rollouts.run.answer import AttemptResult
 from nemo_gym.rollouts.run.collector import Collector, RunLimits
 from nemo_gym.rollouts.run.counters import RunCounters
@@ -168,12 +168,12 @@ def test_one_refusal_a_turnover_counts() -> None:
 
 def test_the_window_is_the_best_rate_at_the_latency_that_was_had_before_rollouts_queued() -> None:
     climbed = [Measured(32, 32.0), Measured(64, 64.0), Measured(128, 100.0), Measured(256, 99.0)]
-    assert saturating(climbed) == 100
-    assert saturating([Measured(32, 10.0), Measured(64, 10.1)]) == 32
+    assert compute_saturating(climbed) == 100
+    assert compute_saturating([Measured(32, 10.0), Measured(64, 10.1)]) == 32
 
 
 def test_an_upper_bound_holds_for_fixed_and_searched_windows() -> None:
-    assert window_of(64, 1000, most=8).size == 8
-    assert window_of(4, 1000, most=8).size == 4
-    assert window_of("auto", 1000, most=8).size == 8
-    assert window_of(64, 1000).size == 64
+    assert build_window(64, 1000, most=8).size == 8
+    assert build_window(4, 1000, most=8).size == 4
+    assert build_window("auto", 1000, most=8).size == 8
+    assert build_window(64, 1000).size == 64

@@ -12,11 +12,11 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.compression import build_journal_path
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.options import TrackingOptions
 from nemo_gym.rollouts.run.progress import Display, Pace
-from nemo_gym.rollouts.tracking.tracked import NewSamples, Tracking, figures_of
+from nemo_gym.rollouts.tracking.tracked import NewSamples, Tracking, build_figures
 from nemo_gym.rollouts.tracking.tracker import Sample
 from tests.rollouts.stored_runs import scored_row
 from tests.rollouts.tracking.tracked_run import collect_and_resume
@@ -87,9 +87,9 @@ def test_figures_are_logged_every_ten_seconds(tmp_path: Path) -> None:
 
 def test_the_mean_reward_is_a_figure_as_soon_as_there_is_one() -> None:
     counters, pace = RunCounters(10), Pace(Clock())
-    assert "run/mean_reward" not in figures_of(counters, pace)
+    assert "run/mean_reward" not in build_figures(counters, pace)
     counters.completed, counters.reward_sum = 2, 1.0
-    assert figures_of(counters, pace)["run/mean_reward"] == 0.5
+    assert build_figures(counters, pace)["run/mean_reward"] == 0.5
 
 
 def test_samples_are_the_new_complete_rows(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_rows_of_an_earlier_start_are_no_samples(tmp_path: Path, name: str) -> N
 
 def test_rows_of_a_killed_start_are_no_samples(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl.gz"
-    journal_of(path).write_bytes(line(0) + line(1))
+    build_journal_path(path).write_bytes(line(0) + line(1))
     samples = NewSamples(path, 5, is_resumed=True)
-    journal_of(path).write_bytes(line(0) + line(1) + line(2))
+    build_journal_path(path).write_bytes(line(0) + line(1) + line(2))
     assert [sample[0] for sample in samples.take()] == [2]
 
 

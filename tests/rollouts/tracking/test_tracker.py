@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.tracking.tracker import TrackedRunInfo, as_markdown, start_tracker
+from nemo_gym.rollouts.tracking.tracker import TrackedRunInfo, render_markdown, start_tracker
 
 
 def test_a_tracker_that_cannot_start_is_bad_input() -> None:
@@ -16,7 +16,7 @@ def test_a_tracker_that_cannot_start_is_bad_input() -> None:
 
 
 def test_a_table_has_a_line_for_each_sample() -> None:
-    table = as_markdown([(0, 1, "agent", 0.5, "completed", "a|b", "two\nlines")])
+    table = render_markdown([(0, 1, "agent", 0.5, "completed", "a|b", "two\nlines")])
     assert table.splitlines() == [
         "| task | repeat | agent | reward | outcome | prompt | answer |",
         "| --- | --- | --- | --- | --- | --- | --- |",

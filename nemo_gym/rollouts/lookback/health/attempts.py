@@ -56,20 +56,20 @@ class Attempts:
             column.append(value)
 
     def __iter__(self) -> Iterator[CheckedAttempt]:
-        return map(self._at, range(len(self)))
+        return map(self._read_at, range(len(self)))
 
-    def by_task(self) -> Iterator[Sequence[CheckedAttempt]]:
+    def group_by_task(self) -> Iterator[Sequence[CheckedAttempt]]:
         """Yield the attempts of each task, in the order of their lines."""
-        return self._grouped("task")
+        return self._group("task")
 
-    def by_output(self) -> Iterator[Sequence[CheckedAttempt]]:
+    def group_by_output(self) -> Iterator[Sequence[CheckedAttempt]]:
         """Yield the attempts of each output that is long enough to be compared."""
-        return (group for group in self._grouped("digest") if group[0].digest != _NO_DIGEST)
+        return (group for group in self._group("digest") if group[0].digest != _NO_DIGEST)
 
-    def _grouped(self, name: str) -> Iterator[Sequence[CheckedAttempt]]:
+    def _group(self, name: str) -> Iterator[Sequence[CheckedAttempt]]:
         key = self._columns[name].__getitem__
         for _, places in groupby(sorted(range(len(self)), key=key), key):
-            yield list(map(self._at, places))
+            yield list(map(self._read_at, places))
 
-    def _at(self, place: int) -> CheckedAttempt:
+    def _read_at(self, place: int) -> CheckedAttempt:
         return CheckedAttempt(*(column[place] for column in self._columns.values()))

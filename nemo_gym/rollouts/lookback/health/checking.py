@@ -120,7 +120,7 @@ def check_health(rows: Path, *, skip: Collection[str] = ()) -> HealthReport:
 
     Raises `ConfigError` if there is no such run, if it is compressed and damaged, or for an unknown rule in `skip`.
     """
-    files = RunFiles.existing(rows)
+    files = RunFiles.from_existing(rows)
     account = RunAccount.open(files)
     check = HealthCheck(skip, account)
     rules = {rule.name: RuleFindings(rule) for rule in check.rules}

@@ -63,7 +63,7 @@ def empty_turn(row: CheckedRow) -> str | None:
     return next((f"turn {number}" for number, turn in enumerate(whole, 1) if not turn.is_answer), None)
 
 
-def truncated(row: CheckedRow) -> str | None:
+def check_truncated(row: CheckedRow) -> str | None:
     """The rollout was cut by a limit."""
     return read_end_reason(row.row) or "truncated" if is_truncated(row) else None
 
@@ -114,7 +114,7 @@ def _blocks(text: bytes) -> Iterator[bytes]:
     yield text[-_BLOCK:]
 
 
-def missing_tokens(row: CheckedRow) -> str | None:
+def check_missing_tokens(row: CheckedRow) -> str | None:
     """A turn lacks the tokens that other turns of the row have, or a call is masked."""
     if not row.has_tokens:
         return None
@@ -148,7 +148,7 @@ def reward_disagrees(row: CheckedRow) -> str | None:
 
 def answer_leaked(row: CheckedRow) -> str | None:
     """The prompt or a tool result contains the expected answer, of 8 characters or more."""
-    for name, answer in _expected_answers(row):
+    for name, answer in _list_expected_answers(row):
         if answer in row.prompt:
             return f"the prompt contains {name}"
         if any(answer in result for result in row.tool_results):
@@ -156,7 +156,7 @@ def answer_leaked(row: CheckedRow) -> str | None:
     return None
 
 
-def _expected_answers(row: CheckedRow) -> Iterator[tuple[str, str]]:
+def _list_expected_answers(row: CheckedRow) -> Iterator[tuple[str, str]]:
     for place in (row.row, row.row.get(METADATA_KEY)):
         for name in _EXPECTED:
             answer = member(place, name)

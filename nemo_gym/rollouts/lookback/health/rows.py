@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from nemo_gym.json_objects import member
-from nemo_gym.responses.wire import text_of_content
-from nemo_gym.rows.calls import calls_of
+from nemo_gym.responses.wire import read_content_text
+from nemo_gym.rows.calls import read_calls
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.parts import read_output, read_params
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
@@ -66,7 +66,7 @@ class CheckedRow:
     @cached_property
     def model_calls(self) -> Sequence[CallRecord]:
         """The token records of its model calls; empty for a row without tokens."""
-        return calls_of(self.row) if self.has_tokens else []
+        return read_calls(self.row) if self.has_tokens else []
 
     @cached_property
     def has_tokens(self) -> bool:
@@ -78,14 +78,14 @@ class CheckedRow:
         """The text of the task's input."""
         given = read_params(self.row).get("input")
         items = given if isinstance(given, list) else [{"content": given}]
-        return "\n".join(text_of_content(member(item, "content")) for item in items)
+        return "\n".join(read_content_text(member(item, "content")) for item in items)
 
     @property
     def tool_results(self) -> Iterator[str]:
         """Yield the texts that tools answered."""
         for item in read_output(self.row):
             if _is_tool_result(item):
-                yield text_of_content(item.get("output"))
+                yield read_content_text(item.get("output"))
 
 
 def _turns(output: Sequence[Mapping[str, Any]]) -> Iterator[ModelTurn]:
@@ -106,9 +106,9 @@ def _add(turn: ModelTurn, item: Mapping[str, Any]) -> None:
     kind = item.get("type") or "message"
     turn.has_tokens |= item.get(RECORD_FIELD) is not None or bool(item.get("generation_token_ids"))
     if kind == "reasoning":
-        turn.texts += [text_of_content(item.get("summary")), text_of_content(item.get("content"))]
+        turn.texts += [read_content_text(item.get("summary")), read_content_text(item.get("content"))]
     elif kind == "message":
-        text = text_of_content(item.get("content"))
+        text = read_content_text(item.get("content"))
         turn.texts.append(text)
         turn.is_answer |= bool(text.strip()) or _has_refusal(item.get("content"))
     else:

@@ -64,7 +64,7 @@ _RULES = (
         "missing_tokens",
         Severity.FAULT,
         "Rows or turns lack the tokens that others of the run have, or are masked.",
-        row_rules.missing_tokens,
+        row_rules.check_missing_tokens,
         run_rules.rows_without_tokens,
     ),
     HealthRule(
@@ -79,7 +79,7 @@ _RULES = (
         "The code of a tool raised, so the attempt was not one at the task.",
         row_rules.tool_raised,
     ),
-    HealthRule("truncated", Severity.SIGN, "A limit cut the rollout.", row_rules.truncated),
+    HealthRule("truncated", Severity.SIGN, "A limit cut the rollout.", row_rules.check_truncated),
     HealthRule(
         "tool_failed",
         Severity.SIGN,

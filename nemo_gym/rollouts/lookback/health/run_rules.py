@@ -25,37 +25,39 @@ class Hit(NamedTuple):
     repeat: int | None = None
 
     @classmethod
-    def at(cls, attempt: CheckedAttempt, text: str) -> Hit:
+    def from_attempt(cls, attempt: CheckedAttempt, text: str) -> Hit:
         """Return a hit at the row of `attempt`."""
         return cls(text, attempt.line, attempt.task, attempt.repeat)
 
 
 def duplicate_rollout(attempts: Attempts) -> Iterator[Hit]:
     """A rollout has several rows."""
-    for group in attempts.by_task():
+    for group in attempts.group_by_task():
         first: dict[int, int] = {}
         for attempt in group:
             if attempt.repeat in first:
-                yield Hit.at(attempt, f"same rollout as line {first[attempt.repeat]}")
+                yield Hit.from_attempt(attempt, f"same rollout as line {first[attempt.repeat]}")
             first.setdefault(attempt.repeat, attempt.line)
 
 
 def identical_output(attempts: Attempts) -> Iterator[Hit]:
     """The model wrote the same text in several rollouts."""
-    for same in attempts.by_output():
+    for same in attempts.group_by_output():
         for attempt in same[1:]:
-            yield Hit.at(attempt, f"same output as line {same[0].line}")
+            yield Hit.from_attempt(attempt, f"same output as line {same[0].line}")
 
 
 def rows_without_tokens(attempts: Attempts) -> Iterator[Hit]:
     """Some rows have tokens and others have none."""
     if any(attempt.has_tokens for attempt in attempts):
-        yield from (Hit.at(each, "the row has no tokens") for each in attempts if not each.has_tokens)
+        yield from (
+            Hit.from_attempt(each, "the row has no tokens") for each in attempts if not each.has_tokens
+        )
 
 
 def no_variance(attempts: Attempts) -> Iterator[Hit]:
     """All scored attempts of a task have the same reward."""
-    for group in attempts.by_task():
+    for group in attempts.group_by_task():
         rewards = [attempt.reward for attempt in group if attempt.is_scored]
         if len(rewards) > 1 and min(rewards) == max(rewards):
             yield Hit(f"{len(rewards)} rewards of {rewards[0]:g}", task=group[0].task)
@@ -63,7 +65,7 @@ def no_variance(attempts: Attempts) -> Iterator[Hit]:
 
 def short_win(attempts: Attempts) -> Iterator[Hit]:
     """An attempt wins with a tenth of the text that the task usually takes."""
-    for group in attempts.by_task():
+    for group in attempts.group_by_task():
         scored = [attempt for attempt in group if attempt.is_scored]
         if len(scored) < _FEWEST_IN_GROUP:
             continue
@@ -72,13 +74,15 @@ def short_win(attempts: Attempts) -> Iterator[Hit]:
         for attempt in scored:
             is_win = attempt.reward == best > 0
             if is_win and usual >= _SHORTEST_MEDIAN and attempt.characters < _SHORT * usual:
-                yield Hit.at(attempt, f"{attempt.characters:,} characters, the median is {usual:,.0f}")
+                yield Hit.from_attempt(
+                    attempt, f"{attempt.characters:,} characters, the median is {usual:,.0f}"
+                )
 
 
 def length_reward(attempts: Attempts) -> Iterator[Hit]:
     """Longer outputs of a task have higher rewards: the correlation within tasks, over the whole run."""
     count, squares_x, squares_y, products = 0, 0.0, 0.0, 0.0
-    for group in attempts.by_task():
+    for group in attempts.group_by_task():
         scored = [attempt for attempt in group if attempt.is_scored]
         if len({attempt.reward for attempt in scored}) < 2:
             continue

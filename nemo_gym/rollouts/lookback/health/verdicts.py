@@ -54,7 +54,7 @@ def run_health_checks(
     check = HealthCheck(ignored_checks)
     findings = [
         finding
-        for number, line in enumerate(_lines_of(paths), 1)
+        for number, line in enumerate(_read_lines(paths), 1)
         for finding in check.read_line(line, number)
     ]
     findings += check.finish()
@@ -72,9 +72,9 @@ def run_health_checks(
     return result
 
 
-def _lines_of(paths: Sequence[Path]) -> Iterator[bytes]:
+def _read_lines(paths: Sequence[Path]) -> Iterator[bytes]:
     for path in paths:
-        yield from (line.content for line in read_lines(RunFiles.existing(path).rows))
+        yield from (line.content for line in read_lines(RunFiles.from_existing(path).rows))
 
 
 def _counts(check: HealthCheck, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from nemo_gym.sandbox.providers.containers import (
     ContainerCall,
     ContainerProvider,
     ExecContext,
-    warn_of_unused,
+    warn_unused,
 )
 from nemo_gym.sandbox.providers.options import section
 from nemo_gym.sandbox.providers.specification import (
@@ -133,7 +133,7 @@ class ApptainerProvider(ContainerProvider):
         if refused:
             raise SandboxCreateError(f"the sandbox provider apptainer does not support {', '.join(refused)}")
         others = sorted(spec.provider_options.keys() - {"binds"})
-        warn_of_unused(
+        warn_unused(
             self.name,
             **{f"provider_options.{name}": True for name in others},
             ttl_s=spec.ttl_s,

@@ -22,7 +22,7 @@ def normalize_image(image: str | None) -> str:
     return image.removeprefix("docker://")
 
 
-def unused_options(options: Mapping[str, Any]) -> list[str]:
+def find_unused_options(options: Mapping[str, Any]) -> list[str]:
     """The options of a specification that containers do not have.
 
     Raises SandboxCreateError for a network policy: to leave it out would open the network.
@@ -43,12 +43,14 @@ def run_arguments(name: str, spec: SandboxSpec, create: DockerCreateConfig, gpus
     arguments += ["--init"] if create.use_init else []
     arguments += ["--network", create.network] if create.network else []
     arguments += ["--read-only"] if create.read_only else []
-    arguments += _repeated("--cap-drop", create.cap_drop)
-    arguments += _repeated("--security-opt", create.security_opt)
+    arguments += _repeat_option("--cap-drop", create.cap_drop)
+    arguments += _repeat_option("--security-opt", create.security_opt)
     arguments += ["--pids-limit", str(create.pids_limit)] if create.pids_limit is not None else []
     arguments += ["--workdir", spec.workdir] if spec.workdir and spec.entrypoint else []
-    arguments += _repeated("--publish", [_published(create.publish_host, port) for port in spec.ports])
-    arguments += _repeated("--volume", [volumes] if isinstance(volumes, str) else volumes)
+    arguments += _repeat_option(
+        "--publish", [_write_published_port(create.publish_host, port) for port in spec.ports]
+    )
+    arguments += _repeat_option("--volume", [volumes] if isinstance(volumes, str) else volumes)
     assert isinstance(spec.resources, SandboxResources)
     arguments += _limits(spec.resources) if create.apply_resource_limits else []
     arguments += [*gpus, *create.extra_run_args, *(options.get(_RUN_ARGS) or [])]
@@ -73,11 +75,11 @@ def _limits(resources: SandboxResources) -> list[str]:
     return limits
 
 
-def _published(host: str, port: int) -> str:
+def _write_published_port(host: str, port: int) -> str:
     return f"[{host}]::{port}" if ":" in host else f"{host}::{port}"
 
 
-def _repeated(option: str, values: Sequence[str]) -> list[str]:
+def _repeat_option(option: str, values: Sequence[str]) -> list[str]:
     return [part for value in values for part in (option, value)]
 
 
@@ -88,7 +90,7 @@ def environment_arguments(env: Mapping[str, str]) -> Iterator[tuple[list[str], d
     Values stand in a private file. One with several lines cannot, and is read from the client's environment.
     """
     several = {name: value for name, value in env.items() if "\n" in value}
-    named = _repeated("--env", sorted(several))
+    named = _repeat_option("--env", sorted(several))
     lines = [f"{name}={value}\n" for name, value in env.items() if name not in several]
     if not lines:
         yield named, several

@@ -16,14 +16,14 @@ from nemo_gym.sandbox.providers.containers import (
     ContainerCall,
     ContainerProvider,
     ExecContext,
-    answer_of,
-    warn_of_unused,
+    find_call_failure,
+    warn_unused,
 )
 from nemo_gym.sandbox.providers.docker._run_command import (
     environment_arguments,
+    find_unused_options,
     normalize_image,
     run_arguments,
-    unused_options,
 )
 from nemo_gym.sandbox.providers.docker.options import (
     DockerCreateConfig,
@@ -84,13 +84,13 @@ class DockerProvider(ContainerProvider):
     @classmethod
     def find_missing_image(cls, image: str) -> str | None:
         """The reason why an image is not on this machine; None if it is."""
-        return answer_of(cls.name, "image", "inspect", "--format", "{{.Id}}", normalize_image(image))
+        return find_call_failure(cls.name, "image", "inspect", "--format", "{{.Id}}", normalize_image(image))
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Start a container, and wait until it runs commands. Raises SandboxCreateError with the engine's reason."""
         assert isinstance(spec.resources, SandboxResources)
-        unused = unused_options(spec.provider_options)
-        warn_of_unused(
+        unused = find_unused_options(spec.provider_options)
+        warn_unused(
             self.name,
             **dict.fromkeys(unused, True),
             disk_gib=spec.resources.disk_gib,

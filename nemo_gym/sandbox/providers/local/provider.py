@@ -131,7 +131,7 @@ class LocalProvider:
         """Run a shell command in `cwd`, relative to the workdir."""
         if user is not None:
             raise ValueError("the local sandbox provider cannot run commands as a given user")
-        sandbox = _opened(handle)
+        sandbox = _require_open(handle)
         program = [self._shell, "-c", command]
         if cwd is not None:
             program = ["/bin/sh", "-c", _IN_FOLDER, cwd, *program]
@@ -190,7 +190,7 @@ class LocalProvider:
             )
 
     async def _transfer(self, handle: SandboxHandle, script: str, path: str, data: bytes = b"") -> bytes:
-        sandbox = _opened(handle)
+        sandbox = _require_open(handle)
         async with self._slots:
             done = await self._sandbox.run(
                 ["/bin/sh", "-c", script, path],
@@ -209,7 +209,7 @@ class LocalProvider:
         return done.stdout
 
 
-def _opened(handle: SandboxHandle) -> _LocalSandbox:
+def _require_open(handle: SandboxHandle) -> _LocalSandbox:
     sandbox: _LocalSandbox = handle.raw
     if not sandbox.is_open:
         raise RuntimeError(f"the sandbox {handle.sandbox_id} was closed")

@@ -9,9 +9,9 @@ import pytest
 
 from nemo_gym.sandbox.providers.docker._run_command import (
     environment_arguments,
+    find_unused_options,
     normalize_image,
     run_arguments,
-    unused_options,
 )
 from nemo_gym.sandbox.providers.docker.options import DockerCreateConfig
 from nemo_gym.sandbox.providers.specification import SandboxCreateError, SandboxSpec
@@ -64,9 +64,11 @@ def test_an_image_may_have_apptainers_scheme_and_must_be_there() -> None:
 
 
 def test_unused_options_are_listed_and_a_network_policy_is_refused() -> None:
-    assert unused_options({"volumes": [], "resource_requests": 1}) == ["provider_options.resource_requests"]
+    assert find_unused_options({"volumes": [], "resource_requests": 1}) == [
+        "provider_options.resource_requests"
+    ]
     with pytest.raises(SandboxCreateError, match="network: none"):
-        unused_options({"network_policy": {}})
+        find_unused_options({"network_policy": {}})
 
 
 def test_values_of_variables_are_in_a_private_file_or_the_clients_environment() -> None:
