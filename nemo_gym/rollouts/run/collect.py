@@ -94,11 +94,18 @@ async def collect(
         options=settings,
     )
     agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s)
-    if settings.until is not None:
-        until = await asyncio.to_thread(_begin_draws, settings, checked, execution)
-        return await execution.run(until, until.watched(agents), display, lambda: [*inspection.notes, *notes])
-    plan = _build_plan(settings, checked, journal)
+    plan, agents = await _choose_plan(settings, checked, execution, agents)
     return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes])
+
+
+async def _choose_plan(
+    settings: CollectSettings, checked: CheckedInput, execution: RunExecution, agents: Attempter
+) -> tuple[Plan | UntilRun, Attempter]:
+    """Return the rollouts to run, and the agents; the draws of a run with `until` watch theirs."""
+    if settings.until is None:
+        return _build_plan(settings, checked, execution.journal), agents
+    draws = await asyncio.to_thread(_begin_draws, settings, checked, execution)
+    return draws, draws.watched(agents)
 
 
 def _begin_draws(settings: CollectSettings, checked: CheckedInput, execution: RunExecution) -> UntilRun:
