@@ -176,6 +176,22 @@ def _figures_in(path: Path, homes: tuple[Path, ...], changed_ns: int, size: int)
         return RunFigures(_read_figures([]), found.mark_damaged(path, f"is damaged: {error}").problem)
 
 
+def read_estimate(path: Path, homes: Sequence[Path]) -> RunFigures:
+    """Return the estimate of a run with `until`, which is current while the run goes on; nothing without one."""
+    found = read_object(path, homes)
+    if found.content is None:
+        return RunFigures({}, found.problem)
+    numbers = {name: finite_number(found.content.get(name)) for name in ("mean", "low", "high")}
+    if None in numbers.values():
+        return RunFigures(
+            {}, found.mark_damaged(path, "is damaged: mean, low and high must be numbers").problem
+        )
+    aim = str(found.content.get("aim"))
+    return RunFigures(
+        {"mean": numbers["mean"], "interval": [numbers["low"], numbers["high"]], "aim": aim}, None
+    )
+
+
 def _agents_in(content: Any) -> Iterator[dict[str, float]]:
     """Yield the figures of each agent with a score. Raises `ValueError` for metrics of another form."""
     if not isinstance(content, list):

@@ -24,6 +24,7 @@ from nemo_gym.viewer.companions import (
     Start,
     find_fault,
     read_companion,
+    read_estimate,
     read_figures,
     read_last_start,
     read_object,
@@ -100,6 +101,7 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """Return the state, the times and the size of the run as JSON."""
         last, figures = self._last_start(), read_figures(self.files.aggregate_metrics, self.homes)
+        estimate = read_estimate(self.files.estimate, self.homes)
         start = last.start or Start()
         counts = start.counts or Counts()
         scored = counts.finished_before + counts.completed + counts.truncated
@@ -111,7 +113,7 @@ class Run:
             "state": self.state(),
             "problems": [
                 *self._faults(),
-                *filter(None, (last.problem, figures.problem, self._log_fault(start))),
+                *filter(None, (last.problem, figures.problem, estimate.problem, self._log_fault(start))),
             ],
             "end": start.end,
             "planned": start.planned if counts.planned is None else counts.planned,
@@ -120,6 +122,7 @@ class Run:
             "started_at": start.started_at,
             "updated_at": status.st_mtime if status else None,
             **figures.shown,
+            **estimate.shown,
         }
 
     def details(self) -> dict[str, Any]:
@@ -172,6 +175,8 @@ class Run:
             ("manifest", files.manifest, True),
             ("tasks", files.materialized_inputs, False),
             ("metrics", files.aggregate_metrics, False),
+            ("draws", files.draws, True),
+            ("estimate", files.estimate, False),
             ("texts of tokens", files.token_texts, False),
             ("nodes", files.nodes, False),
         ):

@@ -19,6 +19,8 @@ from nemo_gym.json_objects import dump_json, parse_object
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
+from nemo_gym.rollouts.lookback.rank_plot import draw_ranking
+from nemo_gym.rollouts.lookback.ranking import rank_runs
 from nemo_gym.rollouts.output.run_state import RunState
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.rows.forms import AnyRow
@@ -38,6 +40,7 @@ _FIRST_ANSWER_BYTES = 1 << 20
 """Bytes of blocks in the first answer, so that the page shows rows before it has all of them."""
 _MOST_BLOCKS = 1 << 31
 _MOST_CARDS = 100
+_MOST_RANKED = 50
 _MOST_PROBLEMS = 20
 _CHECK_TIMEOUT_S = 3600.0
 _JSON = "application/json"
@@ -100,6 +103,7 @@ def make_app(viewer: Viewer) -> FastAPI:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_exception_handler(GymError, _answer_error)
     _add_run_routes(app, viewer)
+    _add_comparison_routes(app, viewer)
     _add_row_routes(app, viewer)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
@@ -141,10 +145,30 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
         await rows.refresh(_CHECK_TIMEOUT_S)
         return _json({"rows": report.rows, "flags": build_flags(report, rows.places())})
 
+
+def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/compare")
-    async def compare_runs(before: str, after: str) -> Response:
+    async def compared(before: str, after: str) -> Response:
         runs = [viewer.run(name) for name in (before, after)]
         return _json(await asyncio.to_thread(_compare, *runs))
+
+    @app.get("/api/rank")
+    async def ranked(runs: str) -> Response:
+        chosen = [viewer.run(name) for name in dict.fromkeys(runs.split(",")[:_MOST_RANKED])]
+        return _json(await asyncio.to_thread(_rank, chosen))
+
+
+def _rank(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the ranking as JSON, with its plot. Raises `InputError` for a run with a file that is not read."""
+    for run in runs:
+        _refuse_unreadable(run, run.files.manifest)
+    try:
+        ranking = rank_runs([run.files.rows for run in runs])
+    except ConfigError as error:
+        raise InputError(
+            error.failure.message, code=error.failure.code, remedy=error.failure.remedy
+        ) from error
+    return ranking.as_json() | {"plot": draw_ranking(ranking)}
 
 
 def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
@@ -191,14 +215,18 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
 def _compare(before: Run, after: Run) -> dict[str, Any]:
     """Return the comparison as JSON, with the damaged lines. Raises `InputError` for a file that is not read."""
     for run in (before, after):
-        files = run.files
-        for path in (files.rows, files.failures, files.materialized_inputs):
-            if (fault := run.fault(path)) is not None:
-                raise InputError(f"{show_path(path.name)} {fault}", code="unreadable_file")
+        _refuse_unreadable(run)
     problems: list[str] = []
     compared = compare(before.files.rows, after.files.rows, problems=problems).as_json()
     shown = [show_path(each) for each in problems[:_MOST_PROBLEMS]]
     return {**compared, "unreadable": len(problems), "problems": shown}
+
+
+def _refuse_unreadable(run: Run, *others: Path) -> None:
+    files = run.files
+    for path in (files.rows, files.failures, files.materialized_inputs, *others):
+        if (fault := run.fault(path)) is not None:
+            raise InputError(f"{show_path(path.name)} {fault}", code="unreadable_file")
 
 
 def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:

@@ -163,6 +163,7 @@ async def ask_every_route(client: Any, run: str, other: str) -> None:
         assert answer.status < 500, path
     for pair in (f"before={run}&after={other}", f"before={other}&after={run}"):
         assert (await client.get(f"/api/compare?{pair}")).status < 500
+    assert (await client.get(f"/api/rank?runs={run},{other}")).status < 500
 
 
 NAMES = (

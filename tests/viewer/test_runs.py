@@ -110,3 +110,16 @@ def test_the_figures_of_a_run_are_those_of_its_metrics(tmp_path: Path) -> None:
     assert 0.0 <= found["interval"][0] < 0.375 < found["interval"][1] <= 1.0
     path.write_bytes(orjson.dumps([{"agent_metrics": one["agent_metrics"]}, {"agent_metrics": other}]))
     assert (run.summary()["mean"], run.summary()["interval"]) == ((4 * 0.375 + 12) / 16, None)
+
+
+def test_the_estimate_of_a_run_with_an_aim_is_shown_while_it_goes_on(tmp_path: Path) -> None:
+    make_run(tmp_path / "out.jsonl", {"started_at": "now"})
+    (run,) = find_runs([tmp_path])
+    assert "aim" not in run.summary()
+    estimate = {"mean": 0.7, "low": 0.6, "high": 0.8, "aim": "±0.05"}
+    (tmp_path / "out_estimate.json").write_bytes(orjson.dumps(estimate))
+    shown = run.summary()
+    assert (shown["mean"], shown["interval"], shown["aim"]) == (0.7, [0.6, 0.8], "±0.05")
+    (tmp_path / "out_estimate.json").write_bytes(b'{"mean": "much"}')
+    (problem,) = run.summary()["problems"]
+    assert problem == "out_estimate.json is damaged: mean, low and high must be numbers"

@@ -202,6 +202,15 @@ async def test_flags_name_their_rules_and_tasks(client: Browser) -> None:
     assert sorted(finding["task"] for finding in flags["no_variance"]["findings"]) == [0, 1, 2]
 
 
+async def test_runs_are_ranked(client: Browser) -> None:
+    runs = await ids(client)
+    found = await got(client, "/api/rank", runs=f"{runs['before']},{runs['after']},{runs['before']}")
+    assert len(found["models"]) == 2
+    assert {"rank", "best", "worst"} == found["models"][0]["rank"].keys()
+    assert found["plot"].startswith("<svg")
+    assert (await client.get("/api/rank?runs=r99")).status == 404
+
+
 async def test_two_runs_are_compared_by_task(client: Browser) -> None:
     runs = await ids(client)
     found = await got(client, "/api/compare", before=runs["before"], after=runs["after"])

@@ -11,6 +11,7 @@ import { FailuresPage } from "./pages/failures.tsx";
 import { FlagsPage } from "./pages/flags.tsx";
 import { NodesPage } from "./pages/nodes.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
+import { RankPage } from "./pages/rank.tsx";
 import { RolloutPage } from "./pages/rollout.tsx";
 import { RolloutsPage } from "./pages/rollouts.tsx";
 import { RunsPage } from "./pages/runs.tsx";
@@ -38,7 +39,7 @@ effect(() => {
 
 export function App(): VNode {
   const { path } = route.value;
-  const isRun = path.length > 0 && path[0] !== "compare";
+  const isRun = path.length > 0 && path[0] !== "compare" && path[0] !== "rank";
   const run = isRun ? runOf(path[0]) : null;
   const detail = run?.detail.value;
   const [help, setHelp] = useState(false);
@@ -74,6 +75,7 @@ export function App(): VNode {
 function Page({ run }: { run: Run | null }): VNode {
   const { path, parameters } = route.value;
   if (!path.length) return <RunsPage />;
+  if (path[0] === "rank") return <RankPage key={path.join()} ids={path.slice(1)} />;
   if (!run) return <ComparePage key={path.join()} before={path[1] ?? ""} after={path[2] ?? ""} />;
   const key = run.id;
   switch (path[1]) {

@@ -136,6 +136,11 @@ MARK_NEW_CODE = Flag(
     None,
     "With --resume: the servers' code may have changed; mark the rows that it scores.",
 )
+UNTIL = (
+    Flag("--until", "AIM", 'Stop when the mean is known: ±1%, ±0.02 or "a differs from b".'),
+    Flag("--generalize", None, "With --until: the mean of all tasks like these, not of these."),
+    Flag("--max-rollouts", "N", "With --until: at most N rollouts.", form="number"),
+)
 MARK_NEW_ENGINE = Flag(
     "--mark-new-engine",
     None,

@@ -13,7 +13,8 @@ import click
 from nemo_gym.cli import verbs
 from nemo_gym.cli.command import ExitCode, report, tell, typed_as
 from nemo_gym.cli.short.translation import GymLine, add_search_dirs, split_arguments
-from nemo_gym.cli.short.verbs import GROUPS, TOP, Verb
+from nemo_gym.cli.short.verb import Verb
+from nemo_gym.cli.short.verbs import GROUPS, TOP
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import GymError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nemo_gym.cli.short.flags import (
     ADD_TASKS,
@@ -22,14 +22,14 @@ from nemo_gym.cli.short.flags import (
     SAMPLING,
     SEARCH_DIR,
     SELECTION,
+    UNTIL,
     Flag,
     comma_separated,
     first_or_list,
 )
+from nemo_gym.cli.short.studies import STUDIES
 from nemo_gym.cli.short.translation import (
-    Translation,
     names_as,
-    plain,
     translate_configured,
     translate_eval,
     translate_hub_dataset,
@@ -39,21 +39,7 @@ from nemo_gym.cli.short.translation import (
     translate_scale,
     translate_search,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
-    """A verb: a command with short flags."""
-
-    command: str
-    """The module of the command in `nemo_gym.cli`."""
-    summary: str
-    example: str
-    flags: tuple[Flag, ...] = ()
-    arguments: str = ""
-    """The positional arguments in the usage line."""
-    translate: Translation = plain
-
+from nemo_gym.cli.short.verb import Verb
 
 AGENT_NAME = Flag("--agent -a", "NAME", "Agent of rows that name none.", key="agent_name")
 DOMAIN = Flag("--domain", "NAME", "Only environments of this domain.")
@@ -149,6 +135,7 @@ EVAL = {
             replace(INPUT, help="Task rows (JSONL); repeatable; by default the environment's own."),
             replace(OUTPUT, help="File for the results (JSONL); by default results/NAME.jsonl."),
             Flag("--num-repeats -n", "N", "Rollouts of each task; by default 1.", form="number"),
+            *UNTIL,
             LIMIT,
             CONCURRENCY,
             RESUME,
@@ -243,12 +230,13 @@ EVAL = {
     ),
     "report": Verb(
         command="report",
-        summary="Write a run as one HTML file.",
+        summary="Write a run, or a ranking of several, as one HTML file.",
         example="gym eval report results/rollouts.jsonl -o report.html",
-        arguments="FILE",
+        arguments="FILE...",
         translate=names_as("input_jsonl_fpath"),
         flags=(Flag("--output -o", "FILE", "File to write (HTML).", key="output_html_fpath"),),
     ),
+    **STUDIES,
     "failures": Verb(
         command="failures",
         summary="Show the failures of a run by cause.",

@@ -14,14 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nemo_gym.json_objects import member, object_in
+from nemo_gym.json_objects import object_in
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
-from nemo_gym.rows.keys import RESPONSE_KEY
-from nemo_gym.rows.parts import read_agent_or_unknown, read_params, read_seconds
+from nemo_gym.rows.parts import read_agent_or_unknown, read_params, read_response, read_seconds
 
 _DIGEST_BYTES = 16
 TaskKey = tuple[str, int]
@@ -174,4 +173,4 @@ def _find_copies(shard: ShardFiles, places: _TaskPlaces, earlier: set[bytes]) ->
 def _is_unique(line: bytes) -> bool:
     """Return whether no second attempt could have the same row: it has the id of a response, or measured times."""
     row = object_in(line) or {}
-    return bool(member(row, RESPONSE_KEY, "id")) or read_seconds(row) is not None
+    return bool(read_response(row).get("id")) or read_seconds(row) is not None

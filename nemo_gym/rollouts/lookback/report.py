@@ -16,6 +16,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics import AgentMetrics, reward_by_k, reward_interval
@@ -29,6 +31,7 @@ from nemo_gym.rollouts.output.manifest import Manifest, describe_repository
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
+from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_closing
 from nemo_gym.rows.compose import number_row
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in, read_attempt
@@ -95,8 +98,8 @@ def write_report(rows: Path, output: Path) -> RunAccount:
     account = RunAccount.open(files)
     for row in _read_attempts(files, account):
         agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
-    commits = read_commits(files.manifest)
-    page = render_report(rows.name, agents, commits, account)
+    commits, estimate = read_commits(files.manifest), read_estimate(files.estimate)
+    page = render_report(rows.name, agents, commits, account, estimate)
     write_atomically(output, (part.encode() for part in page))
     return account
 
@@ -132,11 +135,27 @@ def read_commits(manifest: Path) -> list[str]:
     return list(dict.fromkeys(describe_repository(each) for each in told if isinstance(each, Mapping)))
 
 
+def read_estimate(path: Path) -> list[str]:
+    """Return what a run with `until` knows, in sentences; none for another run."""
+    if not holds_text(path):
+        return []
+    try:
+        told = UntilEstimate(**orjson.loads(path.read_bytes()))
+    except (TypeError, orjson.JSONDecodeError) as error:
+        raise ConfigError(
+            f"{path} is not an estimate: {error}",
+            code="estimate_damaged",
+            remedy="Resume the run with --until, which writes it again, or remove the file.",
+        ) from error
+    return list(describe_closing(told))
+
+
 def render_report(
     title: str,
     agents: Mapping[str, AgentFigures],
     commits: Sequence[str] = (),
     account: RunAccount | None = None,
+    estimate: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the text of the page. `account` is that of the run."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -149,6 +168,9 @@ def render_report(
         yield f"<p><strong>{escape(note)}</strong></p>\n"
     if commits:
         yield f"<p>Commit: {escape('; '.join(commits))}</p>\n"
+    yield from (f"<p>{escape(line)}</p>\n" for line in estimate)
+    if estimate:
+        yield "<p>The figures below are of the rows, in which uncertain tasks have more.</p>\n"
     for name, figures in sorted(agents.items()):
         yield f"<h2>{escape(name)}</h2>\n"
         yield from _section(figures)

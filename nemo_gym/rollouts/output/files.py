@@ -109,6 +109,16 @@ class RunFiles:
         return self._build_path("_failures_index")
 
     @property
+    def draws(self) -> Path:
+        """The tasks that a run with `until` has drawn, in order."""
+        return self._build_path("_draws.jsonl")
+
+    @property
+    def estimate(self) -> Path:
+        """The estimate of a run with `until`, and its interval."""
+        return self._build_path("_estimate.json")
+
+    @property
     def token_texts(self) -> Path:
         """The texts of the rows' token ids, for the viewer."""
         return self._build_path("_token_texts.json")
@@ -137,7 +147,8 @@ class RunFiles:
         refuse_inputs([*main, *self._every_file()], inputs)
 
     def _main_files(self) -> tuple[Path, ...]:
-        return self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs
+        main = self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs
+        return *main, self.draws, self.estimate
 
     def holds_results(self) -> bool:
         """Return whether the run has a row or a failure, in any form."""

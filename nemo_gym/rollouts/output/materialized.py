@@ -56,7 +56,7 @@ class MaterializedInputs:
         return inputs
 
     @classmethod
-    def open_in_any_order(cls, files: RunFiles, plan: Plan) -> MaterializedInputs:
+    def open_in_any_order(cls, files: RunFiles, plan: Iterable[PlannedAttempt]) -> MaterializedInputs:
         """Open the file of a run whose tasks are numbered out of order, and append every row that it lacks.
 
         Rows of tasks that the plan has no more stay.
@@ -78,6 +78,16 @@ class MaterializedInputs:
         while drawn := list(islice(source, ROWS_A_WRITE)):
             self._write(drawn)
             yield from drawn
+
+    def written_as_drawn(self, plan: Iterable[PlannedAttempt]) -> Iterator[PlannedAttempt]:
+        """Yield the planned attempts of a plan in any order, writing the row of each that the file lacks before."""
+        present = FinishedRollouts()
+        for line in read_lines(self._file.path):
+            present.add(read_line_identity(line.content, self._file.path, line.number))
+        for planned in plan:
+            if present.add(planned.identity):
+                self._file.append(planned.row)
+            yield planned
 
     def _write(self, drawn: Sequence[PlannedAttempt]) -> None:
         """Write the rows that the file does not have; the plan is ordered by identity."""

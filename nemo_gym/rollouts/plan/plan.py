@@ -101,6 +101,10 @@ class Plan:
                 if task.number not in known:
                     yield from self._attempts(task, repeats)
 
+    def read_tasks(self) -> Iterator[tuple[int, Sequence[RepeatedTask]]]:
+        """Yield the index of each task, and the task once for each of its agents."""
+        return ((task.number, task.copies) for task in self._tasks(self._every_repeat()))
+
     def _every_repeat(self) -> range:
         routing, files = self._settings.routing, self._settings.datasets
         return range(max((routing.most_repeats(file.num_repeats) for file in files), default=0))

@@ -24,7 +24,7 @@ class Routing:
     agent_map: Mapping[str, str] = field(default_factory=dict)
     """Source → agent."""
     fan_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Source → the agents that each attempt its rows."""
+    """Source → the agents that each attempt its rows; `_default` is for all others."""
     num_repeats: Mapping[str, int] = field(default_factory=dict)
     """Agent or source → rollouts of each row; empty if the dataset's number applies to all rows."""
     agents_of_sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Routing:
 
     def agents(self, source: str, agent: str) -> Sequence[str]:
         """Return the agents that attempt a row: those of `fan_out`, or only `agent`."""
-        return self.fan_out.get(source) or (agent,)
+        return self.fan_out.get(source) or self.fan_out.get(DEFAULT_SOURCE) or (agent,)
 
     def repeats(self, agent: str, source: str, default: int) -> int | None:
         """Return the rollouts of a row by `agent`; None if `num_repeats` has no key for it."""

@@ -105,6 +105,10 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     if summary.repository is not None:
         yield f"commit: {describe_repository(summary.repository)}"
     yield from _losses(summary)
+    if summary.estimate is not None:
+        from nemo_gym.rollouts.run.until_estimate import describe_closing
+
+        yield from describe_closing(summary.estimate)
     yield from (f"note: {note}" for note in summary.notes)
     yield from (f"  {path}" for path in summary.files.present())
     if summary.stop is not None:

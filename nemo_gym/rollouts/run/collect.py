@@ -9,9 +9,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_gym.clock import monotonic, wall_clock
 from nemo_gym.failures import ConfigError, GymError
@@ -42,6 +42,7 @@ from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, wr
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules
 from nemo_gym.rollouts.run.summary import (
+    AgentSummary,
     CollectSummary,
     read_counts,
     summarize_agents,
@@ -49,6 +50,10 @@ from nemo_gym.rollouts.run.summary import (
 )
 from nemo_gym.rollouts.run.token_texts import models_with_ids, write_token_texts
 from nemo_gym.transport import Caller
+
+if TYPE_CHECKING:
+    from nemo_gym.rollouts.run.until import UntilRun
+    from nemo_gym.rollouts.run.until_estimate import UntilEstimate
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +94,32 @@ async def collect(
         options=settings,
     )
     agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s)
-    plan = _build_plan(settings, checked, journal)
+    plan, agents = await _choose_plan(settings, checked, execution, agents)
     return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes])
+
+
+async def _choose_plan(
+    settings: CollectSettings, checked: CheckedInput, execution: RunExecution, agents: Attempter
+) -> tuple[Plan | UntilRun, Attempter]:
+    """Return the rollouts to run, and the agents; the draws of a run with `until` watch theirs."""
+    if settings.until is None:
+        return _build_plan(settings, checked, execution.journal), agents
+    draws = await asyncio.to_thread(_begin_draws, settings, checked, execution)
+    return draws, draws.watched(agents)
+
+
+def _begin_draws(settings: CollectSettings, checked: CheckedInput, execution: RunExecution) -> UntilRun:
+    """Return the draws of a run with `until`. Closes the files and raises `ConfigError` if they cannot go on."""
+    from nemo_gym.rollouts.run.until import begin_draws  # most runs have no aim
+
+    try:
+        tasks = Plan(checked.plan, numbers=checked.inspection.numbers).read_tasks()
+        execution.until = begin_draws(settings, list(tasks), execution.journal, execution.counters)
+    except BaseException as error:
+        execution.close_files({"end": "broken", "error": str(error)})
+        raise
+    execution.until.attach(execution.stop)
+    return execution.until
 
 
 def _build_plan(settings: CollectSettings, checked: CheckedInput, journal: Journal) -> Plan:
@@ -156,6 +185,8 @@ def _open_materialized(
 ) -> MaterializedInputs | None:
     if not settings.write_materialized_inputs:
         return None
+    if settings.until is not None:
+        return MaterializedInputs.open_in_any_order(journal.files, ())
     numbers = checked.inspection.numbers
     whole = Plan(checked.plan.sort_by_identity(), numbers=numbers)
     if pack_numbers(numbers) is not None:
@@ -191,6 +222,8 @@ class RunExecution:
     invalid_rows: int = 0
     options: CollectOptions = field(default_factory=CollectOptions)
     on_scored: Callable[[Scored], None] | None = None
+    until: UntilRun | None = field(init=False, default=None)
+    """The draws of a run with an aim."""
     started_at: str = field(init=False, default_factory=lambda: time_now())
     metrics: RunMetrics = field(init=False)
     counters: RunCounters = field(init=False)
@@ -220,15 +253,16 @@ class RunExecution:
         try:
             await self._run_plan(plan, attempter, display or Display())
             seconds = monotonic() - started
+            estimate = self._end_draws()
             results, missing = await self._write_metrics(plan)
             overall = await asyncio.to_thread(self.metrics.overall, self.planned)
         except BaseException as error:
-            self._close({"end": "broken", "error": repr(error)})
+            self.close_files({"end": "broken", "error": repr(error)})
             raise
         budget = [self._budget.describe()] if self._budget and self._budget.is_spent else []
         summary = CollectSummary(
             files=self.journal.files,
-            agents=summarize_agents(results, self.planned),
+            agents=self._summarize(results, estimate),
             counters=self.counters,
             seconds=seconds,
             resumed=self.journal.resumed,
@@ -241,8 +275,9 @@ class RunExecution:
             notes=[*notes(), *self.journal.notes, *missing, *budget],
             repository=self.gym.repository,
             must_be_complete=self.options.require_complete,
+            estimate=estimate,
         )
-        self._close({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
+        self.close_files({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
         return summary
 
     async def _write_metrics(
@@ -266,7 +301,9 @@ class RunExecution:
 
     async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
         if self.materialized is not None:
-            plan = self.materialized.write_from(plan)
+            is_drawn = self.until is not None
+            write = self.materialized.written_as_drawn if is_drawn else self.materialized.write_from
+            plan = write(plan)
         if self._budget is not None:
             plan, attempter = self._budget.limit_starts(plan), self._budget.time_attempts(attempter)
         collector = Collector(
@@ -297,8 +334,27 @@ class RunExecution:
 
     def _note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         self.metrics.note(planned, result)
+        if self.until is not None:
+            self.until.note(planned, result)
         if self.on_scored is not None and isinstance(result, Scored):
             self.on_scored(result)
+
+    def _end_draws(self) -> UntilEstimate | None:
+        """Return the estimate of a run with an aim, whose plan is what it has drawn."""
+        if self.until is None:
+            return None
+        self.rollouts = self.until.drawn
+        self.planned = self.until.count_planned_by_agent()
+        return self.until.conclude()
+
+    def _summarize(
+        self, results: Mapping[str, AggregateResult], estimate: UntilEstimate | None
+    ) -> list[AgentSummary]:
+        """Return the figures of agents. A run with an aim has its estimate: uncertain tasks have more rows."""
+        agents = summarize_agents(results, self.planned)
+        if estimate is None or estimate.pair or len(agents) != 1:
+            return agents
+        return [replace(agents[0], mean_reward=estimate.mean, ci95=(estimate.low, estimate.high))]
 
     def _untrainable(self) -> StopReason | None:
         """Return why the rows cannot be used for training, or None."""
@@ -306,10 +362,12 @@ class RunExecution:
         excess = masks.excess(self.options.max_masked_fraction)
         return StopReason("too_many_masked", excess, masks.remedy) if excess else None
 
-    def _close(self, ending: Mapping[str, Any]) -> None:
+    def close_files(self, ending: Mapping[str, Any]) -> None:
+        """Record the end of this start, and close the files."""
         try:
-            if self.materialized is not None:
-                self.materialized.close()
+            for file in (self.materialized, self.until):
+                if file is not None:
+                    file.close()
             self.journal.close({**ending, "ended_at": time_now(), "counts": read_counts(self.counters)})
             keep_nodes(self.journal.files, self.gym.logs, self.started_at)
         except (ConfigError, OSError) as error:  # a full disk must not hide the summary

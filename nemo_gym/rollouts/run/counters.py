@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from nemo_gym.failures import Outcome
 from nemo_gym.rollouts.run._window import AutoWindow
@@ -11,6 +12,12 @@ from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.failure_groups import FailureGroups
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import read_end_reason
+
+
+class Aim(Protocol):
+    """What a run with `until` knows so far."""
+
+    def describe(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -43,6 +50,8 @@ class RunCounters:
     reward_sum: float = 0.0
     auto: AutoWindow | None = None
     """The window of `num_samples_in_parallel=auto`."""
+    aim: Aim | None = None
+    """The aim of `until`. The rollouts of the plan are then those that it is expected to take."""
 
     @property
     def scored(self) -> int:

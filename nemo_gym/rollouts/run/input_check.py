@@ -19,6 +19,7 @@ from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.run.required_servers import require_agents
 from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rollouts.run.until_target import read_target
 from nemo_gym.rows.keys import PARAMS_KEY
 
 
@@ -47,16 +48,46 @@ def check_input(
     with checks.check():
         refuse_existing(RunFiles.from_output(settings.output), settings.existing)
     with checks.check():
+        read_target(settings)
+    with checks.check():
         plan = settings.plan({} if isinstance(config, ConfigError) else config)
         inspection = inspect(plan)
         if not settings.skip_invalid_rows or not inspection.rollouts:
             inspection.refuse_faults()
+    with checks.check():
+        _check_aim(settings, plan, inspection)
     with checks.check():
         if isinstance(config, ConfigError):
             raise config
         require_agents(inspection.agents, config, find_elsewhere)
     checks.raise_if_any()
     return CheckedInput(plan, inspection)
+
+
+def _check_aim(settings: CollectSettings, plan: PlanSettings, inspection: DatasetInspection) -> None:
+    """Raise `ConfigError` if the aim of a run contradicts other keys or cannot be reached."""
+    try:
+        target = read_target(settings)
+    except ConfigError:  # has been reported
+        return
+    if target is None:
+        return
+    contradictions = {
+        "+count_missing_rollouts_as_zero=true": settings.count_missing_rollouts_as_zero,
+        "+dispatch_longest_first=true": settings.dispatch_longest_first,
+        "+interleave_repeats=true": settings.interleave_repeats,
+        "+num_repeats by agent": bool(settings.repeats_by_agent),
+    }
+    if given := [key for key, is_given in contradictions.items() if is_given]:
+        raise ConfigError(
+            f"+until decides which task is attempted when and how often, so it excludes {' and '.join(given)}",
+            code="contradiction",
+            remedy="Leave out one of them.",
+        )
+    if inspection.rollouts:
+        from nemo_gym.rollouts.run.until_reach import refuse_unreachable  # most runs have no aim
+
+        refuse_unreachable(target, plan, settings.repeats_of_a_draw)
 
 
 def _check_overrides(params: Mapping[str, Any]) -> None:

@@ -86,7 +86,7 @@ class RoutingOptions(RunOptions):
     )
     fan_out: dict[str, list[str]] = Field(
         default_factory=dict,
-        description="The agents that each attempt the rows of an agent or `task_source`.",
+        description="The agents that each attempt the rows of an agent or `task_source`; `_default` is for all others.",
     )
     environment_routing_mode: Literal["agent", "legacy"] = Field(
         "agent",
@@ -197,7 +197,31 @@ class TrackingOptions(RunOptions):
         return self
 
 
-class CollectOptions(RoutingOptions, CompletenessOptions, TrackingOptions, StopOptions):
+class UntilOptions(RunOptions):
+    """The aim of a run that stops by itself."""
+
+    until: str | float | None = Field(
+        None,
+        description="Stop when the mean is known well enough: `1%` of the range of rewards to either side, `0.02`, or "
+        "`a differs from b` for two agents on the same tasks. The draws decide the repeats of each task.",
+    )
+    generalize: bool = Field(
+        False,
+        description="With `until`: the mean is that of all tasks like these, of which the file is a random sample; "
+        "by default it is that of these tasks.",
+    )
+    max_rollouts: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_COUNT,
+        description="With `until`: the most rollouts of the run, in all of its starts.",
+    )
+    reward_range: tuple[float, float] = Field(
+        (0.0, 1.0), description="With `until`: the least and the largest reward, as [0,1]."
+    )
+
+
+class CollectOptions(RoutingOptions, CompletenessOptions, TrackingOptions, UntilOptions, StopOptions):
     """The options of a collection that are keys of commands."""
 
     limit: int | None = Field(

@@ -206,7 +206,9 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
         phrases.append("stopping")
     elif left is not None:
         phrases.append(f"{duration(left)} left")
-    if counters.mean_reward is not None:
+    if counters.aim is not None:
+        phrases.append(counters.aim.describe())
+    elif counters.mean_reward is not None:
         phrases.append(f"mean reward {write_number(counters.mean_reward)}")
     allowed = f" of {counters.auto.size} ({counters.auto.search})" if counters.auto else ""
     phrases.append(f"{counters.in_flight} in flight{allowed}")

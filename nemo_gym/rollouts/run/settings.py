@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE, Routing
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.required_servers import list_server_users, only_agent
+from nemo_gym.rollouts.run.until_target import read_target
+
+MOST_REPEATS = 1 << 20
+"""The repeats of a task that a run with `until` may draw."""
 
 
 class CollectSettings(CollectOptions):
@@ -61,14 +66,17 @@ class CollectSettings(CollectOptions):
         agent_map = dict(self.agent_map)
         if self.environment_server_name is not None:
             agent_map = {DEFAULT_SOURCE: self.environment_server_name}
+        fan_out = dict(self.fan_out)
+        if not fan_out and (pair := self._find_pair()) is not None:
+            agent_map, fan_out = {DEFAULT_SOURCE: pair[0]}, {DEFAULT_SOURCE: list(pair)}
         return PlanSettings(
-            datasets=self.datasets,
+            datasets=self._planned_datasets(),
             limit=self.limit,
             overrides=self.responses_create_params,
             add_seed=self.num_repeats_add_seed,
             routing=Routing(
                 agent_map,
-                self.fan_out,
+                fan_out,
                 self.repeats_by_agent,
                 list_server_users(config),
                 only_agent=only_agent(config),
@@ -76,6 +84,25 @@ class CollectSettings(CollectOptions):
             skills_ref=self._skills_ref(),
             interleave_repeats=self.interleave_repeats,
         )
+
+    @property
+    def repeats_of_a_draw(self) -> int:
+        """Return the rollouts of a task in one draw of a run with `until` and `generalize`."""
+        return max((file.num_repeats for file in self.datasets), default=1)
+
+    def _find_pair(self) -> tuple[str, str] | None:
+        """Return the agents that `until` tells apart; None without any. `check_input` reports a wrong aim."""
+        try:
+            target = read_target(self)
+        except ConfigError:
+            return None
+        return target.pair if target is not None else None
+
+    def _planned_datasets(self) -> tuple[DatasetFile, ...]:
+        """Return the datasets; with `until` the draws decide the repeats, so that any number is planned."""
+        if self.until is None:
+            return self.datasets
+        return tuple(replace(file, num_repeats=MOST_REPEATS) for file in self.datasets)
 
     def _skills_ref(self) -> dict[str, Any] | None:
         if self.skills is None:

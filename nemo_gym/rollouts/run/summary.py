@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nemo_gym.metrics import AggregateResult, FailedCalls, Planned, reward_by_k, reward_interval
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.failure_groups import FailureGroup
 from nemo_gym.rollouts.run.stopping import StopReason
+
+if TYPE_CHECKING:
+    from nemo_gym.rollouts.run.until_estimate import UntilEstimate
 
 _COUNTS = (
     "planned", "finished_before", "completed", "truncated", "failed", "cancelled", "discarded", "retries",
@@ -78,15 +81,18 @@ class CollectSummary:
     """The commit of the git repository in which the gym was started, and whether its files differ (`dirty`)."""
     must_be_complete: bool = False
     """A missing row makes the exit code 1."""
+    estimate: UntilEstimate | None = None
+    """The estimate of a run with `until`."""
 
     @property
     def exit_code(self) -> int:
-        """0: every planned rollout has a row. 1: a failure stopped the run. 3: rows are missing."""
+        """0: every planned rollout has a row. 1: a failure stopped the run. 3: rows are missing, or an aim is."""
         if self.stop is not None and self.stop.code != "interrupted":
             return FATAL
         if self.missing and self.must_be_complete:
             return FATAL
-        return PARTIAL if self.missing else COMPLETE
+        is_short = self.estimate is not None and not self.estimate.is_reached
+        return PARTIAL if self.missing or is_short else COMPLETE
 
     @property
     def missing(self) -> int:
@@ -135,6 +141,7 @@ class CollectSummary:
                 for path in self.files.present()
             },
             "repository": self.repository,
+            **({"estimate": asdict(self.estimate)} if self.estimate else {}),
             "notes": self.notes,
         }
 

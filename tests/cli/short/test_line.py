@@ -68,7 +68,7 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
         ("eval compare --markdown", "Missing argument: BEFORE AFTER."),
         ("completion", "Missing argument: SHELL."),
         ("eval compare before.jsonl", "Missing argument: AFTER."),
-        ("eval report a.jsonl b.jsonl", "Unexpected argument 'b.jsonl'."),
+        ("eval profile a.jsonl b.jsonl", "Unexpected argument 'b.jsonl'."),
         ("env test", "Missing argument: NAME."),
         ("init mine", "Did you mean 'gym env init'?"),
         ("env export", "Did you mean 'gym eval export'?"),

@@ -12,7 +12,8 @@ from nemo_gym.cli import verbs
 from nemo_gym.cli.command import ConfigCommand
 from nemo_gym.cli.short.flags import MODEL
 from nemo_gym.cli.short.line import parser
-from nemo_gym.cli.short.verbs import GROUPS, TOP, Verb
+from nemo_gym.cli.short.verb import Verb
+from nemo_gym.cli.short.verbs import GROUPS, TOP
 from nemo_gym.config.keys import GlobalKeys
 from nemo_gym.config.pydantic_problems import list_keys
 

@@ -8,6 +8,7 @@ import pytest
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.report import write_report
 from nemo_gym.rollouts.output.manifest import Manifest
+from nemo_gym.rollouts.run.until_estimate import UntilEstimate, write_estimate
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)>"
@@ -97,3 +98,14 @@ def test_a_page_has_the_commits_of_the_run(tmp_path: Path) -> None:
     assert f"Commit: {'a' * 12}; {'b' * 12}, with changes" in page_of(rows).texts
     (tmp_path / "out_run.json").write_text("{damaged")
     assert not [text for text in page_of(rows).texts if "Commit" in text]
+
+
+def test_a_run_with_an_aim_has_its_estimate(tmp_path: Path) -> None:
+    rows = store(tmp_path / "out.jsonl", [scored_row(0)])
+    known = UntilEstimate("±0.01", None, False, 200, True, 0.7, 0.69, 0.71, 4800, 4810, 0, 9604, 2979)
+    write_estimate(tmp_path / "out_estimate.json", known)
+    write_report(rows, tmp_path / "report.html")
+    assert "estimate: 0.700, 95 % interval 0.690 to 0.710" in (tmp_path / "report.html").read_text()
+    (tmp_path / "out_estimate.json").write_bytes(b'{"mean": 1}')
+    with pytest.raises(ConfigError, match="is not an estimate"):
+        write_report(rows, tmp_path / "report.html")

@@ -1,4 +1,4 @@
-/** All runs of the folder, and the choice of two to compare. */
+/** All runs of the folder, and the choice of two to compare or of more to rank. */
 
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -25,15 +25,15 @@ export function RunsPage(): VNode {
   }, []);
   const last = (runs?.length ?? 1) - 1;
   const choose = (id: string) =>
-    setChosen((ids) => (ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id].slice(-2)));
-  const compare = () => chosen.length === 2 && go(linkTo(["compare", ...chosen]));
+    setChosen((ids) => (ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id].slice(source.isLive ? 0 : -2)));  // an exported file has the comparisons of two
+  const compare = () => chosen.length > 1 && go(linkTo([chosen.length === 2 ? "compare" : "rank", ...chosen]));
   useKeys(
     [
       { key: "j", help: "Next run", act: () => setActive((now) => Math.min(now + 1, last)) },
       { key: "k", help: "Previous run", act: () => setActive((now) => Math.max(now - 1, 0)) },
       { key: "Enter", help: "Open the run", act: () => runs?.[active] && go(linkTo([runs[active].id])) },
       { key: "x", help: "Choose the run for a comparison", act: () => runs?.[active] && choose(runs[active].id) },
-      { key: "c", help: "Compare the two chosen runs", act: compare },
+      { key: "c", help: "Compare two chosen runs, or rank more", act: compare },
     ],
     [runs, active, chosen],
   );
@@ -45,8 +45,10 @@ export function RunsPage(): VNode {
       <div class="bar">
         <h1>{plural(runs.length, "run")}</h1>
         <span class="gap" />
-        <button type="button" disabled={chosen.length !== 2} onClick={compare}>
-          Compare {chosen.length === 2 ? `${titleOf(runs, chosen[0])} with ${titleOf(runs, chosen[1])}` : "two runs"}
+        <button type="button" disabled={chosen.length < 2} onClick={compare}>
+          {chosen.length > 2
+            ? `Rank ${chosen.length} runs`
+            : `Compare ${chosen.length === 2 ? `${titleOf(runs, chosen[0])} with ${titleOf(runs, chosen[1])}` : "two runs"}`}
         </button>
       </div>
       <div class="scroll" tabIndex={0} role="group" aria-label="Runs">
@@ -78,7 +80,7 @@ export function RunsPage(): VNode {
                 <td><Badge>{run.state === "stopped" ? "stopped, resumable" : run.state}</Badge></td>
                 <td class="right">{number(run.rows)}{run.planned !== null && <span class="muted"> of {whole(run.planned)}</span>}</td>
                 <td class="right">{number(run.failures)}</td>
-                <td class="right">{score(run.mean)}{run.interval && <span class="muted"> [{score(run.interval[0])}, {score(run.interval[1])}]</span>}</td>
+                <td class="right">{score(run.mean)}{run.interval && <span class="muted"> [{score(run.interval[0])}, {score(run.interval[1])}]{run.aim && `, until ${run.aim}`}</span>}</td>
                 <td class="right">{run.pass_at ? <>{percent(run.pass_at[1])} <span class="muted">@{run.pass_at[0]}</span></> : "–"}</td>
                 <td>{ago(Date.parse(run.started_at ?? "") / 1000)}</td>
                 <td>{run.updated_at === null ? "–" : ago(run.updated_at)}</td>

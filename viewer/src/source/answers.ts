@@ -22,6 +22,8 @@ export interface RunEntry {
   mean: number | null;
   interval: [low: number, high: number] | null;
   pass_at: [k: number, share: number] | null;
+  /** What a run stops at; its mean and interval are then those of its estimate. */
+  aim?: string;
   started_at: string | null;
   /** Seconds since 1970. */
   updated_at: number | null;
@@ -209,6 +211,38 @@ export interface Comparison {
   without_score: [before: number, after: number][];
   only_before: number[];
   only_after: number[];
+}
+
+export interface RankedModel {
+  label: string;
+  /** The digest of the identity of the model's run. */
+  identity: string | null;
+  /** By environment, and `overall` if there are several. */
+  means: Record<string, number>;
+  intervals: Record<string, [low: number, high: number]>;
+  /** `best` and `worst` are the ranks that the differences beyond doubt leave open. */
+  rank: { rank: number; best: number; worst: number };
+}
+
+export interface ComparedPair {
+  environment: string;
+  first: string;
+  second: string;
+  difference: number;
+  /** The p-value after the adjustment for all comparisons. */
+  adjusted: number;
+  tasks: number;
+  is_shown: boolean;
+}
+
+export interface Ranking {
+  models: RankedModel[];
+  comparisons: ComparedPair[];
+  environments: string[];
+  adjustment: string;
+  notes: string[];
+  /** The text of an SVG. */
+  plot: string;
 }
 
 export interface Place {

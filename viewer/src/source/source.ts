@@ -2,7 +2,7 @@
 
 import type { FileKind } from "../columns/engine.ts";
 import type {
-  Blocks, Card, Comparison, FailureGroup, Flag, Json, LogPart, Nodes, Place, RunDetail, RunEntry, SearchEvent, Tokens,
+  Blocks, Card, Comparison, FailureGroup, Flag, Json, LogPart, Nodes, Place, Ranking, RunDetail, RunEntry, SearchEvent, Tokens,
 } from "./answers.ts";
 
 /** Gives the answer to a GET request of a path below `/api/`. */
@@ -91,6 +91,10 @@ export class Source {
 
   compare(before: string, after: string): Promise<Comparison> {
     return this.json(`compare?before=${before}&after=${after}`);
+  }
+
+  rank(ids: string[]): Promise<Ranking> {
+    return this.json(`rank?runs=${ids.join()}`);
   }
 
   /** Stream the rows that hold a text. Aborting `signal` stops the search. */

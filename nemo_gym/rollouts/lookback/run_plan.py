@@ -1,0 +1,195 @@
+"""The plan of an evaluation: what a number of repeats can show, and what a difference or a width costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.metrics import mean
+from nemo_gym.rollouts.lookback.score_tables import ScoreTable, read_scores
+from nemo_gym.statistics.planning import (
+    Spread,
+    count_repeats_for_difference,
+    count_repeats_for_width,
+    count_sequential_rollouts,
+    find_half_width,
+    find_smallest_difference,
+    measure_spread,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationPlan:
+    """A plan. Widths and differences are in units of the reward."""
+
+    assumption: str
+    """Where the spread of rewards comes from."""
+    tasks: int
+    repeats: int
+    generalizes: bool
+    power: float
+    within: float
+    """The mean variance of a task's rewards."""
+    between: float
+    """The variance of tasks' means."""
+    half_width: float
+    """Of the 95 % interval of a mean."""
+    smallest_difference: float
+    """Of two models with this many repeats each, found with the probability `power`."""
+    difference: float | None
+    repeats_for_difference: int | None
+    """None if no difference was asked for, or if no number suffices."""
+    width: float | None
+    repeats_for_width: int | None
+    sequential_rollouts: int | None
+    """About how many rollouts a run with `until` takes for the width."""
+    tokens_per_rollout: float | None
+
+
+def make_plan(
+    *,
+    run: Path | None = None,
+    against: Path | None = None,
+    tasks: int | None = None,
+    repeats: int = 1,
+    rate: float = 0.5,
+    difference: float | None = None,
+    width: float | None = None,
+    power: float = 0.8,
+    generalizes: bool = False,
+) -> EvaluationPlan:
+    """Return a plan from the spread of an earlier run, or of rewards of 0 and 1 with the mean `rate`.
+
+    Raises `ConfigError` if neither a run nor a number of tasks is given, or if a run cannot tell its spread.
+    """
+    table = read_scores(run) if run is not None else None
+    count = tasks or _count_tasks(table)
+    spread, apart, assumption = _find_spread(table, against, rate)
+    between = spread.between if generalizes else 0.0
+    own, both = Spread(spread.within, between), Spread(spread.within, apart if generalizes else 0.0)
+    return EvaluationPlan(
+        assumption=assumption,
+        tasks=count,
+        repeats=repeats,
+        generalizes=generalizes,
+        power=power,
+        within=spread.within,
+        between=spread.between,
+        half_width=find_half_width(own, count, repeats),
+        smallest_difference=find_smallest_difference(both, count, repeats, power),
+        difference=difference,
+        repeats_for_difference=count_repeats_for_difference(both, count, difference, power)
+        if difference
+        else None,
+        width=width,
+        repeats_for_width=count_repeats_for_width(own, count, width) if width else None,
+        sequential_rollouts=count_sequential_rollouts(own, width) if width and not generalizes else None,
+        tokens_per_rollout=table.output_tokens / table.rollouts if table and table.output_tokens else None,
+    )
+
+
+def _count_tasks(table: ScoreTable | None) -> int:
+    if table is None:
+        raise ConfigError(
+            "a plan needs the number of tasks",
+            code="no_tasks",
+            remedy="Give +tasks=200 (gym: --tasks 200), or the rows of an earlier run.",
+        )
+    return sum(map(len, table.environments.values()))
+
+
+def _find_spread(table: ScoreTable | None, against: Path | None, rate: float) -> tuple[Spread, float, str]:
+    """Return the spread of rewards, the variance of differences between tasks, and where both come from."""
+    if table is None:
+        spread = Spread.of_rate(rate)
+        return spread, 0.0, f"rewards of 0 and 1, all tasks solved in {rate:.0%} of the rollouts"
+    spread, assumption = _measure(table), f"the rewards of {table.path}"
+    if against is None:
+        return spread, spread.between, assumption
+    apart = _measure_differences(table, read_scores(against), spread.within)
+    return spread, apart, f"{assumption} and their differences from {against}"
+
+
+def _measure(table: ScoreTable) -> Spread:
+    spread = measure_spread([task.scores for tasks in table.environments.values() for task in tasks.values()])
+    if spread is None:
+        raise ConfigError(
+            f"{table.path} has one rollout of each task, which tells nothing of their spread",
+            code="no_repeats",
+            remedy="Plan from a run with two repeats or more, or from stated assumptions: --tasks N --rate 0.7.",
+        )
+    return spread
+
+
+def _measure_differences(one: ScoreTable, other: ScoreTable, within: float) -> float:
+    """Return the variance of the differences of tasks' means that the variance within tasks does not explain."""
+    pairs = [
+        (tasks[key].scores, other.environments[name][key].scores)
+        for name, tasks in one.environments.items()
+        for key in tasks
+        if key in other.environments.get(name, {})
+    ]
+    if len(pairs) < 2:
+        raise ConfigError(
+            f"{one.path} and {other.path} share fewer than two tasks",
+            code="nothing_to_compare",
+            remedy="Compare runs of the same tasks.",
+        )
+    differences = [mean(a) - mean(b) for a, b in pairs]
+    center = mean(differences)
+    whole = sum((each - center) ** 2 for each in differences) / (len(pairs) - 1)
+    explained = within * sum(1 / len(a) + 1 / len(b) for a, b in pairs) / len(pairs)
+    return max(whole - explained, 0.0)
+
+
+def describe_plan(plan: EvaluationPlan) -> Iterator[str]:
+    """Yield the plan in plain words."""
+    over = "all tasks like these" if plan.generalizes else "these tasks"
+    yield f"Assumed: {plan.assumption}."
+    rollouts = f"{plan.tasks * plan.repeats:,} rollouts{_tokens(plan, plan.repeats)}"
+    yield f"{plan.tasks:,} tasks, {_times(plan.repeats)} each: {rollouts}."
+    yield f"The mean over {over} will be known to ±{_points(plan.half_width)} (95 % interval)."
+    yield (
+        f"Two models with so many rollouts each must differ by {_points(plan.smallest_difference)} for the difference "
+        f"to be found in {plan.power:.0%} of such comparisons. A smaller one will often be missed."
+    )
+    if plan.difference is not None:
+        yield _describe_need(
+            plan, plan.repeats_for_difference, f"A difference of {_points(plan.difference)}", 2
+        )
+    if plan.width is not None:
+        yield _describe_need(plan, plan.repeats_for_width, f"An interval of ±{_points(plan.width)}", 1)
+    if plan.sequential_rollouts is not None:
+        yield (
+            f"A run with --until ±{plan.width:g} takes about {plan.sequential_rollouts:,} rollouts, fewer where tasks "
+            "are sure, and needs no assumption."
+        )
+
+
+def _describe_need(plan: EvaluationPlan, repeats: int | None, what: str, models: int) -> str:
+    if repeats is None:
+        why = "whatever the repeats: tasks differ too much. Add tasks."
+        return f"{what} cannot be shown with {plan.tasks:,} tasks, {why}"
+    rollouts = plan.tasks * repeats * models
+    each = (
+        f" for both models ({_times(repeats)} of each task)"
+        if models > 1
+        else f" ({_times(repeats)} of each task)"
+    )
+    return f"{what} needs {rollouts:,} rollouts{each}{_tokens(plan, repeats * models)}."
+
+
+def _tokens(plan: EvaluationPlan, repeats: int) -> str:
+    if plan.tokens_per_rollout is None:
+        return ""
+    return f", about {plan.tokens_per_rollout * plan.tasks * repeats:,.0f} output tokens"
+
+
+def _times(count: int) -> str:
+    return "1 rollout" if count == 1 else f"{count:,} rollouts"
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.2g} points"

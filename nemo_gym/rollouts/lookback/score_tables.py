@@ -1,0 +1,141 @@
+"""The scores of a stored run by environment, task and model: what comparisons of many runs read.
+
+An environment is an agent of a run. The model is that of the run's policy; runs of the same model are told apart by
+their names. Tasks are recognized by their content.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.metrics import read_record
+from nemo_gym.rollouts.lookback.comparison import TaskKey, task_title
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.manifest import Manifest, digest
+from nemo_gym.rollouts.plan.compression import holds_text
+from nemo_gym.rollouts.plan.task_content import task_digest
+from nemo_gym.rows.keys import REWARD_KEY
+from nemo_gym.rows.parts import read_agent_or_unknown, read_usage
+
+_DIGITS = 12
+
+
+@dataclass(slots=True)
+class ScoredTask:
+    """A task of one environment in one run."""
+
+    index: int
+    title: str
+    scores: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ScoreTable:
+    """The scores of one run."""
+
+    path: Path
+    label: str
+    """The model, or the run's name."""
+    identity: str | None
+    """The digest of the run's identity; None without a manifest."""
+    environments: dict[str, dict[TaskKey, ScoredTask]]
+    output_tokens: float = 0.0
+    rollouts: int = 0
+    is_weighted: bool = False
+    """Whether the run drew uncertain tasks more often, so that its estimate is not the mean of its rows."""
+
+
+def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = True) -> ScoreTable:
+    """Return the scores of a run, by default its rewards. `whole_tasks`: as for `comparison.read_attempts`.
+
+    Raises `ConfigError` for a missing or damaged run, or one without this score.
+    """
+    score = score or REWARD_KEY
+    with closing(StoredRun(path)) as run:
+        told = _read_identity(run.files.manifest)
+        table = ScoreTable(
+            path,
+            find_model(told) or run.files.stem,
+            digest(told)[:_DIGITS] if told else None,
+            {},
+            is_weighted=run.files.draws.exists(),
+        )
+        keys: dict[tuple[str, int], TaskKey] = {}
+        seen: Counter[tuple[str, str]] = Counter()
+        for identity in sorted(run.scored):
+            row = run.scored.row(identity)
+            value = read_record(row).measurements.get(score)
+            if value is None:
+                continue
+            agent = read_agent_or_unknown(row)
+            tasks = table.environments.setdefault(agent, {})
+            place = (agent, identity.task)
+            if place not in keys:
+                content = task_digest(
+                    run.tasks.row(identity) if identity in run.tasks else row, whole=whole_tasks
+                )
+                keys[place] = (content, seen[agent, content])
+                seen[agent, content] += 1
+                tasks[keys[place]] = ScoredTask(identity.task, task_title(row))
+            tasks[keys[place]].scores.append(value)
+            table.rollouts += 1
+            table.output_tokens += float(read_usage(row).get("output_tokens") or 0)
+    if not table.rollouts:
+        raise ConfigError(f"no row of {path} has the score {score!r}", code="nothing_to_compare")
+    return table
+
+
+def _read_identity(path: Path) -> Mapping[str, Any]:
+    """Return the identity in a manifest; an empty one without: the scores of a run need none."""
+    manifest = None
+    with suppress(ConfigError):
+        manifest = Manifest.read(path)
+    return manifest.identity if manifest and isinstance(manifest.identity, dict) else {}
+
+
+def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTable]:
+    """Return the scores of runs. Those with the same model get the names of their files as well.
+
+    If a run lacks its task rows, tasks are recognized by their input alone.
+    """
+    whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
+    tables = [read_scores(path, score, whole_tasks=whole) for path in paths]
+    counts = Counter(table.label for table in tables)
+    for table in tables:
+        if counts[table.label] > 1 and table.label != table.path.name.split(".")[0]:
+            table.label = f"{table.label} ({table.path.name.split('.')[0]})"
+    counts = Counter(table.label for table in tables)
+    for number, table in enumerate(tables, start=1):
+        if counts[table.label] > 1:
+            table.label = f"{table.label} #{number}"
+    return tables
+
+
+def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
+    """Return a table for each agent of a run, as if each were a model in one `environment`."""
+    return [
+        ScoreTable(table.path, agent, table.identity, {environment: tasks}, is_weighted=table.is_weighted)
+        for agent, tasks in table.environments.items()
+    ]
+
+
+def find_model(identity: Mapping[str, Any]) -> str | None:
+    """Return the name of the model that a run's servers ask; None if there is none, or several."""
+    config = identity.get("config")
+    servers = config.values() if isinstance(config, Mapping) else ()
+    kinds = [each.get("responses_api_models") for each in servers if isinstance(each, Mapping)]
+    found = {
+        str(options["model"])
+        for kind in kinds
+        if isinstance(kind, Mapping)
+        for options in kind.values()
+        if isinstance(options, Mapping) and options.get("model")
+    }
+    return found.pop() if len(found) == 1 else None

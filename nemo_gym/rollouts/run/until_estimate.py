@@ -1,0 +1,154 @@
+"""`<stem>_estimate.json`: what a run with `until` knows, and the same in words.
+
+The file is replaced at every change of the interval, so a viewer shows it while the run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from math import ceil
+from pathlib import Path
+from statistics import NormalDist, fmean
+
+import orjson
+
+from nemo_gym.rollouts.output.atomic import write_atomically
+from nemo_gym.rollouts.run.until_target import UntilTarget
+from nemo_gym.statistics.sequential import SequentialMean
+from nemo_gym.tables import write_number
+
+_Z = NormalDist().inv_cdf(0.975)
+_POWER = NormalDist().inv_cdf(0.8)
+_WORST, _WORST_PAIR = 0.25, 0.125
+"""The largest variance of a value in [0, 1], and of half the difference of two that are independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class UntilEstimate:
+    """The estimate of a run, in units of the reward; for a pair of agents the first one's mean less the other's."""
+
+    aim: str
+    pair: tuple[str, str] | None
+    generalizes: bool
+    tasks: int
+    is_reached: bool
+    mean: float
+    low: float
+    high: float
+    """The limits of the 95 % interval, which is valid at every look."""
+    rollouts: int
+    """The rollouts in the interval."""
+    drawn: int
+    """The rollouts that were drawn, those in flight included."""
+    unknown: int
+    """Rollouts in the interval without a reward: it allows for any that they may have had."""
+    fixed: int
+    """The rollouts of a fixed design with an interval of this width, if nothing is known of the tasks beforehand.
+
+    For a pair those of one that finds a difference of this size with a probability of 80 %.
+    """
+    fixed_known: int
+    """The same if the variance of the tasks' rewards were known beforehand."""
+
+    @classmethod
+    def of(
+        cls,
+        target: UntilTarget,
+        mean: SequentialMean,
+        *,
+        units: int,
+        rollouts_per_draw: int,
+        drawn: int,
+        unknown: int,
+        is_reached: bool,
+    ) -> UntilEstimate:
+        """Return the estimate of a mean of draws."""
+        limits, width = mean.interval, target.most - target.least
+        is_pair = target.pair is not None
+        half_width = max((limits.high - limits.low) / 2, 1e-9)
+        reach = half_width / _Z if not is_pair else max(abs(mean.estimate - 0.5), 1e-3) / (_Z + _POWER)
+        spread = mean.variance_per_draw if target.generalizes else fmean(mean.moments.predict().variances)
+        fixed = (
+            ceil(variance / reach**2) * rollouts_per_draw
+            for variance in (_WORST_PAIR if is_pair else _WORST, spread)
+        )
+        low, center, high = (
+            width * (2 * value - 1) if is_pair else target.least + width * value
+            for value in (limits.low, mean.estimate, limits.high)
+        )
+        return cls(
+            str(target),
+            target.pair,
+            target.generalizes,
+            units,
+            is_reached,
+            center,
+            low,
+            high,
+            mean.draws * rollouts_per_draw,
+            drawn * rollouts_per_draw,
+            unknown,
+            *fixed,
+        )
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+
+def write_estimate(path: Path, estimate: UntilEstimate) -> None:
+    """Write the file. Raises `ConfigError` if the disk refuses it."""
+    write_atomically(path, orjson.dumps(asdict(estimate), option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def describe_live(estimate: UntilEstimate) -> str:
+    """Return the interval and the aim for the progress line."""
+    limits = f"{write_number(estimate.low)} to {write_number(estimate.high)}"
+    name = "difference" if estimate.pair else "mean"
+    return f"{name} {write_number(estimate.mean)} ({limits}), until {estimate.aim}"
+
+
+def describe_closing(estimate: UntilEstimate) -> Iterator[str]:
+    """Yield the lines of the closing table."""
+    limits = f"{write_number(estimate.low)} to {write_number(estimate.high)}"
+    if estimate.pair is None:
+        yield f"estimate: {write_number(estimate.mean)}, 95 % interval {limits} (±{write_number(estimate.half_width)})"
+    else:
+        yield from _describe_pair(estimate, limits)
+    over = (
+        f"all tasks like these {estimate.tasks:,}, of which they are a random sample"
+        if estimate.generalizes
+        else f"these {estimate.tasks:,} tasks, were each attempted without end"
+    )
+    yield (
+        f"The interval is that of the mean over {over}. It is valid at whatever moment one looks or stops: at most 5 "
+        "of 100 such runs ever show an interval without the mean."
+    )
+    if not estimate.is_reached:
+        yield f"The aim ({estimate.aim}) was not reached."
+    if estimate.unknown:
+        yield f"{estimate.unknown:,} draws have no reward: the interval allows for any that they may have had."
+    yield _describe_saving(estimate)
+
+
+def _describe_pair(estimate: UntilEstimate, limits: str) -> Iterator[str]:
+    assert estimate.pair is not None
+    one, other = estimate.pair
+    yield f"difference: {write_number(estimate.mean)} ({one} less {other}), 95 % interval {limits}"
+    if estimate.is_reached:
+        better, worse = (one, other) if estimate.low >= 0 else (other, one)
+        least = min(abs(estimate.low), abs(estimate.high))
+        yield f"{better} is better than {worse}, by more than {write_number(least)}."
+    else:
+        yield f"No difference between {one} and {other} is shown."
+
+
+def _describe_saving(estimate: UntilEstimate) -> str:
+    share = 1 - estimate.drawn / max(estimate.fixed, 1)
+    compared = f"{share:.0%} fewer" if share >= 0 else f"{-share:.0%} more"
+    what = "that finds such a difference in 80% of runs" if estimate.pair else "with this width"
+    return (
+        f"cost: {estimate.drawn:,} rollouts. A fixed design {what} takes {estimate.fixed:,} "
+        f"({compared} here), or {estimate.fixed_known:,} if the spread of these tasks is known beforehand."
+    )

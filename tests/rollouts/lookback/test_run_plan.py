@@ -1,0 +1,55 @@
+"""Plans in plain words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.run_plan import describe_plan, make_plan
+from tests.rollouts.lookback.many_runs import store_models
+
+
+def test_a_plan_from_assumptions() -> None:
+    text = "\n".join(describe_plan(make_plan(tasks=200, repeats=4, rate=0.7, difference=0.02, width=0.01)))
+    assert "rewards of 0 and 1, all tasks solved in 70% of the rollouts" in text
+    assert "200 tasks, 4 rollouts each: 800 rollouts." in text
+    assert "±3.2 points" in text
+    assert "must differ by 6.4 points" in text
+    assert "A difference of 2 points needs" in text
+    assert "--until ±0.01 takes about" in text
+
+
+def test_a_plan_from_a_run(tmp_path: Path) -> None:
+    one, other = store_models(tmp_path, {"small": 0.5, "large": 0.6}, tasks=50)
+    plan = make_plan(run=one, repeats=8)
+    assert (plan.tasks, plan.tokens_per_rollout) == (50, 25.0)
+    assert 0.2 < plan.within < 0.3
+    general = make_plan(run=one, against=other, repeats=8, generalizes=True, difference=0.001)
+    assert general.smallest_difference >= plan.smallest_difference
+    assert "output tokens" in "\n".join(describe_plan(general))
+
+
+def test_too_few_tasks_are_told(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (one,) = store_models(tmp_path, {"a": 0.5}, tasks=40)
+    plan = make_plan(run=one, generalizes=True, width=0.001)
+    if plan.between:
+        assert plan.repeats_for_width is None
+        assert "cannot be shown with 40 tasks" in "\n".join(describe_plan(plan))
+    assert plan.sequential_rollouts is None
+
+
+def test_what_a_plan_needs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="needs the number of tasks"):
+        make_plan()
+    (once,) = store_models(tmp_path, {"once": 0.5}, repeats=1)
+    with pytest.raises(ConfigError, match="tells nothing of their spread"):
+        make_plan(run=once)
+    others = tmp_path / "others"
+    others.mkdir()
+    (few,) = store_models(others, {"few": 0.5}, tasks=1)
+    (many,) = store_models(others, {"many": 0.5})
+    with pytest.raises(ConfigError, match="share fewer than two tasks"):
+        make_plan(run=many, against=few, generalizes=True)

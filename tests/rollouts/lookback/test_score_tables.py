@@ -1,0 +1,45 @@
+"""The scores of stored runs, by model, environment and task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.score_tables import find_model, read_scores, read_tables, split_by_agent
+from tests.rollouts.lookback.many_runs import store_models
+from tests.rollouts.stored_runs import scored_row, store
+
+
+def test_a_run_has_the_model_of_its_manifest(tmp_path: Path) -> None:
+    (path,) = store_models(tmp_path, {"small": 1.0}, tasks=3, repeats=2)
+    table = read_scores(path)
+    assert (table.label, table.rollouts, table.output_tokens) == ("org/small", 6, 3 * (10 + 20))
+    assert table.identity is not None
+    assert len(table.identity) == 12
+    (tasks,) = table.environments.values()
+    assert [task.scores for task in tasks.values()] == [[1.0, 1.0]] * 3
+
+
+def test_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
+    one = store(tmp_path / "one.jsonl", [scored_row(0)])
+    (tmp_path / "other").mkdir()
+    other = store(tmp_path / "other" / "one.jsonl", [scored_row(0)])
+    assert [table.label for table in read_tables([one, other])] == ["one #1", "one #2"]
+    config = {"policy_model": {"responses_api_models": {"x": {"model": "m"}}}}
+    assert find_model({"config": config}) == "m"
+    assert (
+        find_model({"config": {**config, "judge": {"responses_api_models": {"x": {"model": "n"}}}}}) is None
+    )
+
+
+def test_agents_of_one_run_can_be_models(tmp_path: Path) -> None:
+    path = store(tmp_path / "out.jsonl", [scored_row(0, agent="a"), scored_row(0, 1, 0.0, agent="b")])
+    assert [table.label for table in split_by_agent(read_scores(path), "quiz")] == ["a", "b"]
+
+
+def test_a_run_without_the_score_is_refused(tmp_path: Path) -> None:
+    path = store(tmp_path / "out.jsonl", [scored_row(0)])
+    with pytest.raises(ConfigError, match="has the score 'style'"):
+        read_scores(path, "style")

@@ -1,0 +1,31 @@
+"""Tasks of stored runs that tell models apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.telling_tasks import find_telling_tasks
+from nemo_gym.statistics.task_information import TaskKind
+from tests.rollouts.lookback.many_runs import store_models
+from tests.rollouts.stored_runs import scored_row, store
+
+
+def test_tasks_have_their_figures(tmp_path: Path) -> None:
+    found = find_telling_tasks(
+        store_models(tmp_path, {f"m{number}": 0.1 + 0.2 * number for number in range(5)}, tasks=30, repeats=8)
+    )
+    assert len(found.tasks) == 30
+    assert found.count_kinds()[TaskKind.TELLING] > 10
+    assert found.smaller is not None
+    assert len(found.smaller.tasks) < 30
+    first = found.tasks[0].as_json()
+    assert (first["task"], first["rollouts"], len(first["means"])) == (0, 40, 5)
+
+
+def test_scores_outside_0_to_1_are_refused(tmp_path: Path) -> None:
+    path = store(tmp_path / "out.jsonl", [scored_row(0, reward=3.0)])
+    with pytest.raises(ConfigError, match="has the score 3, outside 0 to 1"):
+        find_telling_tasks([path])

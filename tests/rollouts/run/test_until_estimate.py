@@ -1,0 +1,65 @@
+"""The estimate of a run in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+
+from nemo_gym.rollouts.run.until_estimate import (
+    UntilEstimate,
+    describe_closing,
+    describe_live,
+    write_estimate,
+)
+from nemo_gym.statistics.sequential import Draw, SequentialMean
+from tests.rollouts.run.test_until_units import target_of
+
+MEAN = UntilEstimate("±0.01", None, False, 200, True, 0.7, 0.69, 0.71, 4800, 4810, 0, 9604, 2979)
+PAIR = replace(MEAN, aim="a differs from b", pair=("a", "b"), mean=0.03, low=0.01, high=0.05)
+
+
+def closing(estimate: UntilEstimate) -> str:
+    return "\n".join(describe_closing(estimate))
+
+
+def test_a_mean() -> None:
+    text = closing(MEAN)
+    assert "estimate: 0.700, 95 % interval 0.690 to 0.710 (±0.010)" in text
+    assert "these 200 tasks" in text
+    assert "takes 9,604 (50% fewer here), or 2,979 if the spread" in text
+    assert describe_live(MEAN) == "mean 0.700 (0.690 to 0.710), until ±0.01"
+
+
+def test_what_costs_more_than_a_fixed_design_is_said_too() -> None:
+    assert "(20% more here)" in closing(replace(MEAN, drawn=12_000, fixed=10_000))
+
+
+def test_an_aim_that_was_not_reached_and_unknown_rewards() -> None:
+    text = closing(replace(MEAN, is_reached=False, unknown=7, generalizes=True))
+    assert "was not reached" in text
+    assert "7 draws have no reward" in text
+    assert "all tasks like these 200" in text
+
+
+def test_a_pair() -> None:
+    assert "a is better than b, by more than 0.010." in closing(PAIR)
+    assert "b is better than a, by more than 0.010." in closing(replace(PAIR, low=-0.05, high=-0.01))
+    assert "No difference between a and b is shown." in closing(replace(PAIR, low=-0.01, is_reached=False))
+    assert describe_live(PAIR).startswith("difference 0.030")
+
+
+def test_the_estimate_is_in_units_of_the_reward(tmp_path: Path) -> None:
+    mean = SequentialMean(2, 0.05)
+    for number in range(1600):
+        mean.add(Draw(number % 2, 0.5, 0.5, 0.25, number // 2 % 2, number // 2 % 2))
+    target = replace(target_of("±5%"), least=-1.0, most=3.0, half_width=0.2)
+    estimate = UntilEstimate.of(
+        target, mean, units=2, rollouts_per_draw=1, drawn=1600, unknown=0, is_reached=True
+    )
+    assert abs(estimate.mean - 1.0) < 0.1
+    assert abs(estimate.half_width - 2 * (mean.interval.high - mean.interval.low)) < 1e-9
+    assert estimate.fixed >= estimate.fixed_known > 0
+    write_estimate(tmp_path / "estimate.json", estimate)
+    assert orjson.loads((tmp_path / "estimate.json").read_bytes())["aim"] == "±0.2"

@@ -1,0 +1,90 @@
+"""Runs with `until`, on agents in memory whose rewards have known means."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+
+from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.answer import AttemptResult
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
+from nemo_gym.rollouts.run.options import RunLimits
+from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rollouts.run.stopping import Stop
+from nemo_gym.rollouts.run.summary import CollectSummary
+from nemo_gym.transport import InMemoryTransport
+from tests.rollouts.doubles import AGENT, failure, scored, write_dataset
+
+OTHER = "other_agent"
+
+
+def gym_of(*agents: str) -> DiscoveredGym:
+    """A gym of agents without model servers."""
+    return DiscoveredGym(
+        {
+            agent: {"responses_api_agents": {"simple": {"host": "127.0.0.1", "port": 1 + number}}}
+            for number, agent in enumerate(agents)
+        },
+        token="the-token",
+    )
+
+
+class RandomAgents:
+    """Gives the reward 1 with a probability by task and agent, slower to wrong answers than to right ones."""
+
+    def __init__(
+        self,
+        means: dict[str, list[float]],
+        seed: int = 0,
+        *,
+        fails: float = 0.0,
+        stop_after: int | None = None,
+    ) -> None:
+        self._means, self._fails, self._stop_after = means, fails, stop_after
+        self._rng = random.Random(seed)
+        self.attempts: Counter[tuple[int, int]] = Counter()
+        self.stop = Stop()
+
+    async def attempt(self, task: PlannedAttempt) -> AttemptResult:
+        self.attempts[task.identity] += 1
+        is_right = self._rng.random() < self._means[task.agent][task.identity.task]
+        await asyncio.sleep(0 if is_right else 0.0001)
+        if self._stop_after is not None and len(self.attempts) > self._stop_after:
+            self.stop.interrupt()
+        if self._rng.random() < self._fails:
+            return failure(f"down_{len(self.attempts)}")
+        return scored(task, float(is_right))
+
+
+async def run_until(
+    folder: Path, agents: RandomAgents, tasks: int, *, resume: bool = False, repeats: int = 1, **options: Any
+) -> CollectSummary:
+    """Run until an aim; the output is `out.jsonl`."""
+    dataset = folder / "tasks.jsonl"
+    if not dataset.exists():
+        write_dataset(dataset, tasks)
+    names = [AGENT, OTHER] if "differs" in str(options.get("until")) else [AGENT]
+    gym = gym_of(*names)
+    settings = CollectSettings(
+        datasets=(DatasetFile(dataset, repeats),),
+        output=folder / "out.jsonl",
+        limits=RunLimits(16, drain_s=0.5),
+        existing=Existing.RESUME if resume else Existing.REFUSE,
+        **options,
+    )
+    transport = InMemoryTransport({f"http://127.0.0.1:{1 + n}": FastAPI() for n in range(len(names))})
+    return await collect(settings, gym.caller(transport), gym, stop=agents.stop, attempter=agents)
+
+
+def read_draws(folder: Path) -> list[dict[str, Any]]:
+    """Return the draws of the run, without the line on their kind."""
+    return [orjson.loads(line) for line in (folder / "out_draws.jsonl").read_bytes().splitlines()[1:]]
