@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 
 from nemo_gym.config.document import describe_default, describe_type, table_row
 from nemo_gym.export.formats import NAMES, Format, find_format
-from nemo_gym.export.rollouts import RolloutFiles
 from nemo_gym.export.report import LeftOut, Loss, Report
+from nemo_gym.export.rollouts import RolloutFiles
 
 _INTRODUCTION = """\
 # Exports

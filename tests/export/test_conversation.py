@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.export._conversation import ChatTranscript, TextOptions, read_conversation
-from nemo_gym.export.rollouts import ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
+from nemo_gym.export.rollouts import ScoredRollout
 from nemo_gym.failures import Outcome
 from tests.export.rows import TOOL, call, output, row, text, thought
 

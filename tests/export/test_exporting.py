@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.export.formats import NAMES
 from nemo_gym.export.exporting import ExportSettings, export
+from nemo_gym.export.formats import NAMES
 from nemo_gym.failures import ConfigError
 from nemo_gym.rows.identity import RolloutId
 from tests.export.rows import call, exported, output, row, text, write

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.export import formats
-from nemo_gym.export.formats import NAMES, find_format
 from nemo_gym.export.exporting import ExportSettings, export
+from nemo_gym.export.formats import NAMES, find_format
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate

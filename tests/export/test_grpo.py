@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.export.grpo import Grpo, GrpoOptions
 from nemo_gym.export.report import LeftOut, Report
+from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.failures import Outcome
 from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.segments import build_segments

@@ -10,8 +10,8 @@ import orjson
 import pytest
 import zstandard
 
-from nemo_gym.export.rollouts import Group, RolloutFiles
 from nemo_gym.export.report import LeftOut, Report
+from nemo_gym.export.rollouts import Group, RolloutFiles
 from nemo_gym.failures import ConfigError
 from tests.export.rows import exported, failed, row, write
 

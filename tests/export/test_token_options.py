@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from nemo_gym.export.formats import NAMES, find_format
 from nemo_gym.export._token_options import TokenOptions
+from nemo_gym.export.formats import NAMES, find_format
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.records import RECORD_FIELD

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from nemo_gym.client import Rollout
-from nemo_gym.export.rollouts import RolloutFiles
 from nemo_gym.export.report import LeftOut, Report
+from nemo_gym.export.rollouts import RolloutFiles
 from nemo_gym.failures import Boundary, Failure, Outcome
 from nemo_gym.metrics import aggregate, compute_pass_majority_metrics, read_record
 from nemo_gym.metrics.hooks import group_by_task

@@ -25,9 +25,9 @@ from nemo_gym.rollouts.run.answer import Failed
 from nemo_gym.rollouts.run.collector import Collector
 from nemo_gym.rows.identity import FinishedRollouts
 from nemo_gym.serving import disconnects
+from nemo_gym.serving.disconnects import DisconnectWatch
 from nemo_gym.serving.session_access import SessionAccess
 from nemo_gym.serving.session_locks import SessionLocks
-from nemo_gym.serving.disconnects import DisconnectWatch
 from nemo_gym.serving.sessions import SessionRegistry
 from nemo_gym.transport import caller, server_client
 from nemo_gym.transport.caller import Caller

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.histories import MessageDigest
 from nemo_gym.tokens.linkage import MOST_LEAVES, Ledger, exact_reason, find_reason
 from nemo_gym.tokens.reasons import SegmentReason
+from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.segments import build_segments
 from tests.tokens.captures import captured, said

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.linkage import Ledger
 from nemo_gym.tokens.reasons import MaskReason
+from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import CallRecord
 from tests.tokens.captures import captured
 

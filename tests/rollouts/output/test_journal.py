@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import JUDGE_INVALID, TOOLS_FAILED, Existing, Journal, open_journal
 from nemo_gym.rollouts.output.manifest import AllowedChanges
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.plan.compression import CODECS, build_journal_path
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.compose import note_failed_call

@@ -14,9 +14,9 @@ import zstandard
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output import disk as disks
-from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.disk import Disk
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
 from tests.rollouts.output.packed import CONTENT, PACKINGS, ROWS, decompressed, lines
 

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.output.run_state import RunProgress, RunState, is_being_written, name_state
 
 COUNTS = {"planned": 5, "finished_before": 1, "completed": 2, "truncated": 1}
