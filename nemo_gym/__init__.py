@@ -33,7 +33,16 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_ON_FIRST_USE[name]), name)
 
 
-__all__ = ["CACHE_DIR", "PARENT_DIR", "RESULTS_DIR", "WORKING_DIR", "__version__"]
+__all__ = [
+    "CACHE_DIR",
+    "PARENT_DIR",
+    "RESULTS_DIR",
+    "WORKING_DIR",
+    "__version__",
+    "evaluate",
+    "evaluate_async",
+    "view",
+]
 
 # The ecosystem's name. It is imported last, because `paths` needs the folders above.
 from nemo_gym.paths import resolve_for_reading as _resolve_under_cwd_or_install  # noqa: E402, F401

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+__all__ = ["hex_id", "log_time", "monotonic", "rng", "wall_clock"]
+
 _ids = random.Random()
 os.register_at_fork(after_in_child=_ids.seed)  # forked servers must not generate equal ids
 

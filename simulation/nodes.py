@@ -18,8 +18,8 @@ from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.launch.nodes import channel
 from nemo_gym.names import DIRECTORY_KEY
-from nemo_gym.serving.replica_access import ReplicaAccess
 from nemo_gym.serving.base import SimpleServer
+from nemo_gym.serving.replica_access import ReplicaAccess
 from nemo_gym.transport import Transport
 from nemo_gym.transport.moving_caller import MovingCaller
 from nemo_gym.transport.server_client import ServerClient

@@ -18,11 +18,11 @@ from fastapi import Response as HttpResponse
 from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import WORKING_DIR, clock
-from nemo_gym.engines._recorder import Recorder
 from nemo_gym.engines.compaction import COMPACT_PATH
 from nemo_gym.engines.harness_routes import add_harness_routes
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.engines.record.call import current_call
+from nemo_gym.engines.recorder import Recorder
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Note
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams

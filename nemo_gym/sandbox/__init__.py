@@ -22,6 +22,31 @@ from nemo_gym.sandbox.adapters.docker_compose import AsyncSandboxCompose as Asyn
 from nemo_gym.sandbox.config import resolve_provider_config as resolve_provider_config
 from nemo_gym.sandbox.config import resolve_provider_metadata as resolve_provider_metadata
 from nemo_gym.sandbox.providers import *  # noqa: F403 - the ecosystem has these names here too
+from nemo_gym.sandbox.providers import SandboxCreateError as SandboxCreateError
+from nemo_gym.sandbox.providers import SandboxExecResult as SandboxExecResult
+from nemo_gym.sandbox.providers import SandboxHandle as SandboxHandle
+from nemo_gym.sandbox.providers import SandboxResources as SandboxResources
+from nemo_gym.sandbox.providers import SandboxSpec as SandboxSpec
+from nemo_gym.sandbox.providers import SandboxStatus as SandboxStatus
+from nemo_gym.sandbox.providers import get_provider_class as get_provider_class
 from nemo_gym.sandbox.providers.local import LocalProvider as LocalProvider
 from nemo_gym.sandbox.pty import SandboxPty as SandboxPty
 from nemo_gym.sandbox.spec_values import rewrite_image as rewrite_image
+
+__all__ = [
+    "AsyncSandbox",
+    "AsyncSandboxCompose",
+    "LocalProvider",
+    "Sandbox",
+    "SandboxCreateError",
+    "SandboxExecResult",
+    "SandboxHandle",
+    "SandboxPty",
+    "SandboxResources",
+    "SandboxSpec",
+    "SandboxStatus",
+    "get_provider_class",
+    "resolve_provider_config",
+    "resolve_provider_metadata",
+    "rewrite_image",
+]

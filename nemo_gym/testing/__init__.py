@@ -15,7 +15,6 @@ Names are imported on first use. The room builds on `mock_engine`, `serving`, `a
   the model
 - `session_conformance`: a check of the sessions that environment servers open
 - `transformers_engine`, `tiny_model`: a real policy model in this process; they need torch and transformers
-- `engine`: the former name of `nemo_gym.mock_engine`
 """
 
 from __future__ import annotations

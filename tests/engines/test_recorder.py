@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from nemo_gym.engines._recorder import Recorder
+from nemo_gym.engines.recorder import Recorder
 from nemo_gym.failures import ConfigError
 
 

@@ -31,6 +31,8 @@ from nemo_gym.statistics.multiplicity import (
     rank_with_intervals,
 )
 
+__all__ = ["rank_runs"]
+
 OVERALL = "overall"
 LEVEL = 0.05
 _NORMAL = NormalDist()

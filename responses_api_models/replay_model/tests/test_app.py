@@ -11,7 +11,7 @@ import orjson
 import pytest
 import zstandard
 
-from nemo_gym.engines._recorder import Recorder
+from nemo_gym.engines.recorder import Recorder
 from nemo_gym.failures import ConfigError, EngineError
 from responses_api_models.replay_model.app import ReplayModel
 from responses_api_models.replay_model.recordings import request_key
