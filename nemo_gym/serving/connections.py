@@ -25,7 +25,14 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.server import ServerState
 
 from nemo_gym.failures import InputError
-from nemo_gym.serving.pipelining import MAX_HELD_BYTES, HeldFlow, HeldTotal, Unparsed, find_piece_end
+from nemo_gym.serving.pipelining import (
+    BLANK_LINE,
+    MAX_HELD_BYTES,
+    HeldFlow,
+    HeldTotal,
+    Unparsed,
+    find_piece_end,
+)
 from nemo_gym.transport.whole_response import STATUSES_WITHOUT_BODY, RawHeaders, send_messages
 
 MAX_HEAD_BYTES = 64 << 10
@@ -242,7 +249,18 @@ class GymHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
             return
-        if not self.flow.is_holding:
+        cycle = self.cycle
+        if (
+            not self._is_in_head
+            and (cycle is None or cycle.response_complete)
+            and not self.pipeline
+            and data.count(BLANK_LINE) < 2
+        ):
+            # One request at most, as nearly always: nothing of it has to wait.
+            self._parse_piece(data)
+            if self._is_in_head:
+                self._tail = data[-3:]
+        elif not self.flow.is_holding:
             self._parse(Unparsed(data))
         elif not self.flow.add(data):
             self._refuse(_too_many_waiting())

@@ -68,7 +68,7 @@ class HeldFlow(FlowControl):
         return Unparsed(held.data[held.start :] + more) if more else held
 
     def resume_reading(self) -> None:
-        if self._size <= HIGH_WATER_LIMIT:
+        if self.read_paused and self._size <= HIGH_WATER_LIMIT:
             super().resume_reading()
 
     def _count(self, size: int) -> bool:

@@ -48,7 +48,8 @@ class TellingEngine:
         request = await receive()
         body = request.get("body", b"")
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        self.keys_seen.add(headers.get("authorization", ""))
+        if scope["path"] != "/version":  # asked for without a key
+            self.keys_seen.add(headers.get("authorization", ""))
         if b"hold the line" in body:
             while not self.let_go.is_set():  # noqa: ASYNC110 - it is set by another thread
                 await asyncio.sleep(0.02)

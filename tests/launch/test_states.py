@@ -43,7 +43,7 @@ def test_one_death_is_enough_if_code_or_configuration_has_to_be_corrected() -> N
     assert record.has_to_be_corrected
     record.count_death(ready_for_s=None, exit_code=1)
     assert not record.has_to_be_corrected
-    record.died(ready_for_s=3.0, exit_code=CANNOT_START)
+    record.count_death(ready_for_s=3.0, exit_code=CANNOT_START)
     assert not record.has_to_be_corrected
 
 

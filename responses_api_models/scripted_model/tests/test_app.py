@@ -64,4 +64,4 @@ def test_a_configuration_that_cannot_be_is_refused(engine: dict[str, Any], told:
 
 async def test_its_name_is_listed() -> None:
     assert [entry["id"] for entry in (await scripted().list_models())["data"]] == ["scripted"]
-    assert await scripted(model="policy").preflight() == {"ok": True}
+    assert (await scripted(model="policy").preflight())["ok"] is True
