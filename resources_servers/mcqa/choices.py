@@ -104,7 +104,13 @@ def _last_line(text: str) -> str | None:
 
 def lenient_choice(text: str, options: Options) -> str | None:
     """See `ChoiceFormat.LENIENT`. The last statement of a choice counts, and one that is taken back is none."""
-    text = strip_suppositions(write_braces(text))
+    text = write_braces(text)
+    stated = strip_suppositions(text)
+    choice = _read_statements(stated, options)
+    return choice if choice is not None or stated == text else _read_statements(text, options)
+
+
+def _read_statements(text: str, options: Options) -> str | None:
     marked = list(_find_marked(text, options))
     if not marked:
         return _find_unmarked(text, options)

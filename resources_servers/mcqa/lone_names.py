@@ -14,7 +14,7 @@ import re
 from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.last_names import find_last_name
 from resources_servers.mcqa.option_texts import Options, find_same, has_phrase, plain_text
-from resources_servers.mcqa.remarks import is_only_choice
+from resources_servers.mcqa.remarks import find_letters, is_only_choice
 from resources_servers.mcqa.statements import find_labelled, find_lettered
 
 _LONGEST_TEXT = 5_000
@@ -47,7 +47,9 @@ def find_lone_letter(text: str, options: Options) -> str | None:
     lines = text.rstrip("` \n$").rsplit("\n", 1)
     plain = plain_text(lines[-1]) if len(lines) == 2 else ""
     is_letter = _LETTER_ALONE.fullmatch(plain) is not None and plain not in ("A", "I")
-    return find_lettered(plain, options, may_explain=False) if is_letter else None
+    letter = find_lettered(plain, options, may_explain=False) if is_letter else None
+    others = {other for line in lines[:-1] for other in find_letters(line, options)}
+    return letter if others <= {letter} else None
 
 
 def _read_line(line: str, options: Options) -> str | None:

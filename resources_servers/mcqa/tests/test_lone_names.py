@@ -95,6 +95,7 @@ CASES: dict[str, tuple[tuple[Options, str, str | None], ...]] = {
         (NUMBERS, "\\boxed{A}\n\nOption C is wrong.", "A"),
         (NUMBERS, "\\boxed{A}\n\nOption C is a distractor.", "A"),
         (NUMBERS, "\\boxed{4}\n\n(B)", "B"),
+        (CITIES, "Answer: C\n\n- A: London\n- B: Paris\n- D", "C"),
     ),
 }
 """Options, a text, and the letter that it chooses."""

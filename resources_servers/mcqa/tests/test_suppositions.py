@@ -32,7 +32,10 @@ CASES: dict[str, tuple[tuple[Options, str, str | None], ...]] = {
         (CITIES, "The capital of Spain is Madrid, so the answer would be D.", "D"),
         (CITIES, "If we look at the map, the answer would be D.", "D"),
         (CITIES, "First I thought the answer is C. But it lies in Spain, so the answer would be D.", "D"),
-        (CITIES, "If it were Spain, the answer would be D.", None),
+        (CITIES, "If I were to choose, the answer would be D.", "D"),
+        (CITIES, "Without further information, the answer would be D.", "D"),
+        (CITIES, "Answer: C (had it been Spain, the answer would be D).", "C"),
+        (CITIES, "\\boxed{C}. If the question were about Spain, the answer would be \\boxed{D}.", "C"),
         (CITIES, "The answer is C. Wait, the question is about Spain, so the answer would be D.", "D"),
     ),
 }
