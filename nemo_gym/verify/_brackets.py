@@ -31,3 +31,9 @@ def split_outside_brackets(text: str, marks: re.Pattern[str]) -> list[str]:
         parts.append(strip_braces(text[start : mark.start()]))
         start = mark.end()
     return [*parts, strip_braces(text[start:])]
+
+
+def is_one_bracket(text: str) -> bool:
+    """Return whether the first bracket closes at the end of `text`."""
+    outside = blank_brackets(text)
+    return not outside.removeprefix("\\")[1:-1].removesuffix("\\").strip()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
-from nemo_gym.verify._brackets import blank_brackets, split_outside_brackets
+from nemo_gym.verify._brackets import blank_brackets, is_one_bracket, split_outside_brackets
 from nemo_gym.verify._math_names import (
     is_name,
     is_statement,
@@ -22,6 +22,7 @@ from nemo_gym.verify._math_names import (
 )
 from nemo_gym.verify._math_words import Time, Words, is_identifier, read_named_value, read_time, read_words
 from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, normalize_spelling
+from nemo_gym.verify._restatements import split_restatement
 from nemo_gym.verify._typesetting import strip_text_command, strip_typesetting
 from nemo_gym.verify.numbers import Quantity, read_quantity
 from nemo_gym.verify.units import DEGREE, NO_UNIT, Unit, find_unit, read_unit
@@ -110,6 +111,8 @@ def read_answer(text: str) -> Answer:
     quantity = read_quantity(text)
     if quantity is not None:
         return Value(normalize_spelling(text), quantity, quantity.unit)
+    if (statements := split_restatement(text)) is not None:
+        return Claims(tuple(map(read_answer, statements)))
     if (residue := split_modulus(text)) is not None:
         return Labelled(residue[1], read_answer(residue[0]))
     named = read_named_value(text)
@@ -173,7 +176,7 @@ def _read_list(text: str, depth: int) -> Answer | None:
         return None if not parts or parts[0] == text else _read(parts[0], depth)
     if len(parts) > MAX_MEMBERS:
         raise Unstructured("it has too many members")
-    members = tuple(_read(part, depth) for part in parts)
+    members = tuple(member for part in parts for member in _read_members(part, depth))
     marks = {
         re.sub(r"[^a-z]|text|mathrm", "", mark[0]) for mark in _SEPARATORS.finditer(blank_brackets(text))
     }
@@ -183,6 +186,15 @@ def _read_list(text: str, depth: int) -> Answer | None:
     if joined is None and is_one and len(conjunctions) > 1:
         raise Unstructured("it joins statements in two ways")
     return joined or Collection(",", members, conjunctions.pop() if is_one and conjunctions else "")
+
+
+def _read_members(part: str, depth: int) -> Sequence[Answer]:
+    r"""Return what one part of a list names: `\pm 1` two members, any other part one."""
+    answer = _read(part, depth)
+    value = answer.value if isinstance(answer, Labelled) else answer
+    if not (_SIGNS.search(part) and isinstance(value, Collection) and value.marks == ","):
+        return (answer,)
+    return [Labelled(answer.label, one) if isinstance(answer, Labelled) else one for one in value.members]
 
 
 _CONJUNCTIONS = {"land": "and", "wedge": "and", "lor": "or", "vee": "or"}
@@ -331,8 +343,6 @@ _CONSTANT_SETS = {
     "\\{\\}": Collection("{}", ()),
     "\\{ \\}": Collection("{}", ()),
 }
-
-
 _ALL_BUT = re.compile(
     r"\\mathbb\{R\}\s*(?:\\setminus|\\backslash|\\|-)\s*\\\{(?P<point>[^,;{}]*(?:\{[^{}]*\}[^,;{}]*)*)\\\}"
 )
@@ -350,7 +360,7 @@ _BRACKETED = re.compile(r"(?P<open>\(|\[|\\\{)(?P<inner>.*)(?P<close>\)|\]|\\\})
 
 def _read_bracketed(text: str, depth: int) -> Answer | None:
     match = _BRACKETED.fullmatch(text)
-    if match is None or not _is_one_bracket(text):
+    if match is None or not is_one_bracket(text):
         return None
     marks = match["open"][-1] + match["close"][-1]
     condition = _CONDITION.search(blank_brackets(match["inner"])) if marks == "{}" else None
@@ -361,7 +371,8 @@ def _read_bracketed(text: str, depth: int) -> Answer | None:
         return _read(parts[0], depth)
     if marks not in ("()", "[]", "[)", "(]", "{}") or len(parts) > MAX_MEMBERS or not all(parts):
         raise Unstructured("its brackets hold no members")
-    return Collection(marks, tuple(_read(part, depth) for part in parts))
+    read = _read_members if marks == "{}" else lambda part, depth: (_read(part, depth),)
+    return Collection(marks, tuple(member for part in parts for member in read(part, depth)))
 
 
 _REAL = re.compile(r"(?P<name>[a-zA-Z])\s*\\in\s*\\mathbb\{R\}")
@@ -375,22 +386,11 @@ def _read_such_that(element: str, condition: str, depth: int) -> Answer:
     stated = _read(condition.strip(), depth)
     members = stated.members if isinstance(stated, Collection) and stated.marks == "," else (stated,)
     for member in members:
-        name = (
-            member.label
-            if isinstance(member, Labelled)
-            else member.left
-            if isinstance(member, Relation)
-            else ""
-        )
+        name = member.left if isinstance(member, Relation) else ""
+        name = member.label if isinstance(member, Labelled) else name
         if match is None or not is_same_spelling(name.strip(), match["name"].strip()):
             raise Unstructured("it is a set of other elements")
     return stated
-
-
-def _is_one_bracket(text: str) -> bool:
-    """Return whether the first bracket closes at the end of `text`."""
-    outside = blank_brackets(text)
-    return not outside.removeprefix("\\")[1:-1].removesuffix("\\").strip()
 
 
 _UNION, _RATIO = re.compile(r"\\cup(?![a-zA-Z])"), re.compile(r":")
@@ -414,8 +414,6 @@ _TRAILING_UNIT = re.compile(
     r"(?P<power>\^\{?[23]\}?)?",
     re.DOTALL,
 )
-
-
 _DEGREES = re.compile(
     r"(?P<value>(?:\\(?:frac|pi|cdot|sqrt|theta|alpha|beta)(?![a-zA-Z])|[^\\a-zA-Z]|[a-zA-Z](?![a-zA-Z]))*"
     r"(?:[})a-zA-Z]|\\pi))\s*\^\{\\circ\}"
@@ -443,7 +441,6 @@ _MEASURED = re.compile(r"(?P<value>.*[^\sa-zA-Z].*\S)\s+(?P<unit>[a-zA-Z]{4,})",
 def _read_measured(text: str) -> Value | None:
     r"""Return a formula with the name of a unit behind it, `4\pi inches`. Other words make words of the whole."""
     match = _MEASURED.fullmatch(text)
-    is_measured = (
-        match is not None and find_unit(match["unit"]) is not None and read_words(match["value"]) is None
-    )
-    return _read_formula(normalize_spelling(text)) if is_measured else None
+    if match is None or find_unit(match["unit"]) is None or read_words(match["value"]) is not None:
+        return None
+    return _read_formula(normalize_spelling(text))

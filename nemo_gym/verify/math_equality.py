@@ -159,7 +159,8 @@ def _compare_stated(stated: Labelled | Claims, other: Answer) -> Decision:
         last = stated.members[-1]
         if any(_compare(member, last) is not Decision.EQUAL for member in stated.members[:-1]):
             return Decision.DIFFERENT
-        return _compare(last, other)
+        measured = [one for one in stated.members[:-1] if isinstance(one, Value) and one.unit.is_given]
+        return _find_member(other, [last, *measured])
     if not isinstance(other, Labelled):
         if isinstance(other, Relation) and isinstance(stated.value, Value):
             return _compare_relations(Relation("=", stated.label, stated.value.text), other)

@@ -25,6 +25,7 @@ from nemo_gym.verify.answers import AnswerForm, final_answer, final_text
 from nemo_gym.verify.equivalence_judge import Comparison, EquivalenceJudge
 from nemo_gym.verify.judge import JudgeEvaluation, JudgeOptions
 from nemo_gym.verify.math_equality import TIMEOUT_S, Equality, Rejection, compare
+from nemo_gym.verify.stated_units import add_unit
 from resources_servers.math_with_judge.judging import make_judge
 
 
@@ -81,7 +82,7 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: LibraryJudgeMathVerifyRequest
     ) -> LibraryJudgeMathVerifyResponse:
-        answer = self.extract(final_text(body.response))
+        answer = self.extract(final_text(body.response), body.expected_answer)
         library = await self.compare(body.expected_answer, answer)
         comparison = None
         if answer is not None and not library.is_equal and self.config.should_use_judge:
@@ -97,10 +98,10 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
             judge_evaluations=None if comparison is None else list(comparison.evaluations),
         )
 
-    def extract(self, text: str) -> str | None:
-        """Return the final answer in the last message, or None."""
+    def extract(self, text: str, expected: str) -> str | None:
+        """Return the final answer in the last message, or None, with its unit where the expected answer has one."""
         answer = final_answer(text, self.config.answer_forms)
-        return answer.text if answer else None
+        return add_unit(expected, answer, text) if answer else None
 
     async def compare(self, expected: str, answer: str | None) -> Equality:
         """Return math-verify's comparison of the answers, without the judge."""

@@ -24,9 +24,10 @@ from nemo_gym.verify.answers import (
 from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.boxes import is_last_box_denied
 from resources_servers.mcqa.conclusions import find_conclusion, is_supposed
-from resources_servers.mcqa.lone_names import find_lone_name
+from resources_servers.mcqa.lone_names import find_lone_letter, find_lone_name
 from resources_servers.mcqa.option_texts import Options
 from resources_servers.mcqa.statements import MAX_CHARS, find_by_text, find_labelled, find_lettered
+from resources_servers.mcqa.suppositions import strip_suppositions
 
 ANY_LETTER: Options = dict.fromkeys(ascii_uppercase, "")
 """The options of a question without a list of options."""
@@ -104,12 +105,20 @@ def _last_line(text: str) -> str | None:
 def lenient_choice(text: str, options: Options) -> str | None:
     """See `ChoiceFormat.LENIENT`. The last statement of a choice counts, and one that is taken back is none."""
     text = write_braces(text)
+    stated = strip_suppositions(text)
+    choice = _read_statements(stated, options)
+    return choice if choice is not None or stated == text else _read_statements(text, options)
+
+
+def _read_statements(text: str, options: Options) -> str | None:
     marked = list(_find_marked(text, options))
     if not marked:
         return _find_unmarked(text, options)
     last = min(marked, key=lambda mark: (mark.letter is None, len(mark.rest)))
     conclusion = find_conclusion(last.rest, options)
-    return last.letter if conclusion is None else conclusion.letter
+    if conclusion is not None:
+        return conclusion.letter
+    return find_lone_letter(last.rest, options) or last.letter
 
 
 class _Marked(NamedTuple):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from nemo_gym.verify.answer_marks import FOREIGN_ANSWER_WORDS
 from nemo_gym.verify.corrections import find_retraction
 from nemo_gym.verify.sentences import split_sentences
-from resources_servers.mcqa.option_texts import Options, find_same
+from resources_servers.mcqa.option_texts import Options, find_same, has_phrase
 from resources_servers.mcqa.remarks import is_only_choice
 from resources_servers.mcqa.statements import find_by_text, find_lettered
 
@@ -80,10 +80,23 @@ _AFTER = re.compile(
     r"\(?(?P<letter>[A-Z])\b\)?(?:\s*[,(:][^,()]{1,80}[,)])?\s*"
     r"(?:(?i:rather\s+than|,?\s*not)\s+(?i:(?:option|choice)\s+)?\(?[A-Z]\)?,?\s+)?"
     rf"(?i:(?:is|must\s+be|has\s+to\s+be|remains|['’]s){_SURELY}(?:\s+(?:the|also))?\s+"
-    rf"(?:(?:{_BEST}\s+){{0,2}}{_KIND}|correct|right|true|valid|it)"
+    rf"(?:(?:{_BEST}\s+){{0,2}}{_KIND}|correct|right|true|valid|it|(?:better|best)(?=\W*$))"
     r"(?=\s*(?:$|[.,;:!)]|\s(?:because|since|as|given|due|for|here|by)\b)))"
 )
 """The name of an option before words that choose it: "Option C is correct"."""
+_AFTER_ELSEWHERE = re.compile(
+    r"(?:^|[,;:]\s|\b(?i:option|opción|opção|opzione|optie|alternativ\w*|antwort|réponse|respuesta|risposta|resposta"
+    r"|antwoord|letra|lettre|lettera|вариант|ответ)\s)\(?(?P<letter>[A-Z])\b\)?\s+"
+    r"(?i:ist|est|es|è|é|está|is|är|er|jest|—|-)\s+(?i:(?:die|das|la|le|el|il|o|a|de|het)\s+)?(?i:bonne|richtige?|korrekt"
+    r"|corre(?:ct[aeo]?|t[ao])|exacte?|giust[ao]|esatta|corrett[ao]|cert[ao]|juiste?|rätt|riktig|poprawna|правильн\w+|верн\w+)"
+    r"(?i:\s+(?:antwort|option|réponse|respuesta|opción|risposta|resposta|opção|antwoord|svar|ответ|вариант))?\W*$"
+    r"|(?:选项|選項|答案)?\s*(?P<bare>[A-Z])\s*(?:选项|選項)?\s*(?:是|为)?正[确確](?:的|答案|选项)*\W*$"
+)
+"""The same in other languages, at the end of a sentence: "Option B ist richtig"."""
+_DENIED_ELSEWHERE = re.compile(
+    r"(?<!\w)(?:nicht|kein\w*|wenn|falls|oder|ob|pas|si|ou|no|o|se|não|non|niet|of|als|не|если|или)(?!\w)|[不非若或]|如果",
+    re.IGNORECASE,
+)
 _AFTER_TEXT = re.compile(
     rf"(?:{_SO}\b\s*,?\s*)?(?:the\s+)?(?P<name>[^,;:]{{1,200}}?)\s+(?:is|must\s+be){_SURELY}\s+"
     rf"(?:the\s+(?:{_BEST}\s+){{0,2}}(?:answer|option|choice|one)|correct|right)\W*",
@@ -97,7 +110,7 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 _DENIED = re.compile(
-    r"\b(?:not|either|\w+n['’]t|cannot|never|between|neither|wrong|incorrect|false|to|\d(?:nd|rd|th)|second|third|another"
+    r"\b(?:not|either|\w+n['’]t|cannot|never|between|neither|wrong|incorrect|false|to|\d(?:nd|rd|th)|second(?!\s+thoughts?)|third|another"
     r"|least|worst|tempted|tempting|first|initially|originally|previously)\b[^,.;!?]*$",
     re.IGNORECASE,
 )
@@ -172,6 +185,11 @@ def _find_after(sentence: str, options: Options) -> Iterator[_Found]:
         is_alone = not rest.strip(" .!*_)") or is_only_choice(letter, rest, options, ".")
         is_one = is_alone and _JOINED_BEFORE.search(before) is None
         yield _Found(match.end(), Conclusion(letter if is_one else None))
+    elsewhere = _AFTER_ELSEWHERE.search(sentence)
+    if elsewhere is not None and (elsewhere["letter"] or elsewhere["bare"]) in options:
+        letter, before = elsewhere["letter"] or elsewhere["bare"], sentence[: elsewhere.start()]
+        if _DENIED_ELSEWHERE.search(before) is None and not _is_open(before):
+            yield _Found(elsewhere.end(), Conclusion(letter))
     stated = _AFTER_TEXT.fullmatch(sentence)
     named = find_same(stated["name"], options) if stated else None
     if stated and named:
@@ -194,12 +212,17 @@ _AFTER_ALL = re.compile(
 
 def _read_name(statement: str, options: Options, *, may_explain: bool) -> str | None:
     statement = _AFTER_ALL.sub("", statement.strip().rstrip("。"))
+    label = _LABEL.match(statement)
+    may_explain = may_explain or (label is not None and has_phrase(statement, options.get(label[1], "")))
     name = statement if may_explain else _REASON.split(statement, maxsplit=1)[0]
     letter = _read_whole(name, options, may_explain=may_explain)
+    if label is not None and label[1] in options and letter != label[1]:
+        return None
     is_all = may_explain or name == statement
     return letter if is_all or _read_whole(statement, options, may_explain=True) == letter else None
 
 
+_LABEL = re.compile(r"\W*([A-Z])\s*[):]")
 _REASON = re.compile(r",\s|;\s|\s[-–—]\s|\s+\(?(?:because|since|due|given)\b")
 
 

@@ -1,6 +1,8 @@
 """The option that a text names without any cue, where nothing else may be meant.
 
 **C**, then an explanation; an explanation, then "C. Nitrogen"     a letter on the first or the last line
+C. Nitrogen is the most abundant gas.                               a letter and its text that begin a sentence
+It is a gas, option C.                                              a letter at the end of the text
 All of the above.                                                   all of an option's text
 The capital of France is Paris.                                     the only option's text, at the end of the text
 """
@@ -10,8 +12,9 @@ from __future__ import annotations
 import re
 
 from nemo_gym.verify.sentences import split_sentences
+from resources_servers.mcqa.last_names import find_last_name
 from resources_servers.mcqa.option_texts import Options, find_same, has_phrase, plain_text
-from resources_servers.mcqa.remarks import is_only_choice
+from resources_servers.mcqa.remarks import find_letters, is_only_choice
 from resources_servers.mcqa.statements import find_labelled, find_lettered
 
 _LONGEST_TEXT = 5_000
@@ -34,8 +37,19 @@ def find_lone_name(text: str, options: Options) -> str | None:
     named = {letter for line in lines if (letter := _read_line(line, options))}
     if named:
         ends = {letter for line in (lines[0], lines[-1]) if (letter := _read_line(line, options))}
-        return ends.pop() if len(ends) == 1 and ends == named else None
-    return _find_text(lines, options)
+        is_one = len(ends) == 1 and ends == named and not _is_cut_off(lines[-1], options)
+        return ends.pop() if is_one else None
+    return _find_opening(lines, options) or find_last_name(lines, options) or _find_text(lines, options)
+
+
+def find_lone_letter(text: str, options: Options) -> str | None:
+    """Return the option of a last line that is only a letter: "Option C." An article or a pronoun is none."""
+    lines = text.rstrip("` \n$").rsplit("\n", 1)
+    plain = plain_text(lines[-1]) if len(lines) == 2 else ""
+    is_letter = _LETTER_ALONE.fullmatch(plain) is not None and plain not in ("A", "I")
+    letter = find_lettered(plain, options, may_explain=False) if is_letter else None
+    others = {other for line in lines[:-1] for other in find_letters(line, options)}
+    return letter if others <= {letter} else None
 
 
 def _read_line(line: str, options: Options) -> str | None:
@@ -47,15 +61,55 @@ def _read_line(line: str, options: Options) -> str | None:
     labelled = find_labelled(plain, options)
     if labelled is not None:
         return labelled
-    label = re.match(r"\W*([A-Z])\s*[).:]\s*", plain_text(plain))
-    if label is None or not options.get(label[1]):
+    letter, remark = _split_label(plain, options)
+    is_remark = letter is not None and re.match(r"[.!]\s|\s*[(—–]|\s+-\s", remark) is not None
+    return letter if is_remark and is_only_choice(letter or "", remark.lstrip(".! "), options, ".") else None
+
+
+_LABEL = re.compile(r"[^\w\s-]*(?P<letter>[A-Za-z])(?:\s*[).:]+|\s[-–—](?=\s))\s*")
+
+
+def _split_label(plain: str, options: Options) -> tuple[str | None, str]:
+    """Return the letter of a line that begins with it and its text, and the words behind them."""
+    label = _LABEL.match(plain)
+    letter = label["letter"].upper() if label else ""
+    if label is None or not options.get(letter):
+        return None, ""
+    own, said = plain_text(options[letter]).rstrip("."), plain[label.end() :]
+    return (letter, said[len(own) :]) if said.lower().startswith(own.lower()) else (None, "")
+
+
+def _is_cut_off(line: str, options: Options) -> bool:
+    """Return whether a line is a label and the beginning of its text, as in a list that was cut off."""
+    plain = plain_text(line)
+    label = _LABEL.match(plain)
+    own = plain_text(options.get(label["letter"].upper(), "")) if label else ""
+    said = plain[label.end() :].strip() if label else ""
+    return label is not None and said != own and own.lower().startswith(said.lower()) and own != ""
+
+
+_GOES_ON = re.compile(
+    r"(?:,\s+(?:because|since|as|which|where|who|due|given|the|an?|also)"
+    r"|\s+(?:is|are|was|were|has|have|had|does|do|did|can|will|must|because|since|as|due|which|who|that|became"
+    r"|(?:produc|contain|refer|mean|caus|mak|giv|us|work|act|help|occur|happen|follow|stat|describ|explain|allow|provid"
+    r"|includ|consist|form|play|serv|represent|belong|requir|lie|orbit|dissociat|react|releas|stor|carr|transport|regulat"
+    r"|control|prevent|protect|wrote|discover|invent|paint|won|began|le[ad]d|depend|measur|involv|satisf|match|fit|equal"
+    r"|remain|show|creat|chang|increas|decreas)(?:e|es|s|ies|y|d|ed)?))(?!\w)"
+)
+"""The words that make a sentence of an option's text. "Paris and London" is another text."""
+
+
+def _find_opening(lines: list[str], options: Options) -> str | None:
+    """Return the option whose letter and text begin a text and its first sentence, unless the text is a list."""
+    letter, remark = _split_label(_KIND.sub("", plain_text(lines[0].strip("`#> \t"))), options)
+    labels = {label["letter"].upper() for line in lines[1:] if (label := _LABEL.match(plain_text(line)))}
+    if letter is None or labels & options.keys() or _GOES_ON.match(remark) is None:
         return None
-    own, said = plain_text(options[label[1]]), plain_text(plain)[label.end() :]
-    if not said.lower().startswith(own.lower()):
-        return None
-    remark = said[len(own) :]
-    is_remark = re.match(r"[.!]\s|\s*[(—–]|\s+-\s", remark) is not None
-    return label[1] if is_remark and is_only_choice(label[1], remark.lstrip(".! "), options, ".") else None
+    said = _KIND.sub("", "\n".join(line.strip("`#> \t") for line in lines))
+    is_denied = (
+        re.search(rf"\bnot\s+(?:(?i:option|choice|answer)\s+)?\(?{letter}\b(?!\s\w)", said) is not None
+    )
+    return letter if not is_denied and find_lettered(said, options, may_explain=True) == letter else None
 
 
 def _find_text(lines: list[str], options: Options) -> str | None:

@@ -136,7 +136,7 @@ def strip_denied_others(remark: str, letter: str, options: Options) -> str:
     name = rf"{_KIND}\(?(?:[{''.join(others)}]{texts})\)?(?!\w)"
     names = rf"{name}(?:{_JOINED}{name}){{0,9}}"
     clause = (
-        rf"(?:^|[,;:(–—]|\s-\s|\b(?:and|but|as|while)\b)\s*(?:(?:and|but|so|while)\s+)?"
+        rf"(?:^|[,;:(–—]|(?<=[.!])\s|\s-\s|\b(?:and|but|as|while)\b)\s*(?:(?:and|but|so|while)\s+)?"
         rf"(?:(?i:(?:(?:definitely|certainly|clearly|surely)\s+)?(?:not|never))\s+{names}(?=\W*$|\s*[,;.)])|{names}{_DENIED_ONES})"
     )
     return re.sub(clause, " ", remark)
@@ -166,7 +166,7 @@ def _without_own_text(remark: str, own_text: str) -> str | None:
 def _is_taken_back(sentence: str, letter: str, options: Options) -> bool:
     """Return whether the sentence of a choice names another option, denies the choice or leaves it open."""
     said = normalize(sentence)
-    if set(_named_letters(sentence, options)) - {letter} or _names_text(said, letter, options):
+    if set(find_letters(sentence, options)) - {letter} or _names_text(said, letter, options):
         return True
     found = (_REFUSED.match(said), DENIAL.search(said), _HEDGE.search(said), _DISTRUST.search(said))
     return any(denial is not None for denial in found)
@@ -178,7 +178,7 @@ def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
         return False
     said = normalize(sentence)
     described = re.findall("[A-Z]", " ".join(_DESCRIBED.findall(sentence)))
-    mentioned = set(_named_letters(sentence, options)) - {letter, *described}
+    mentioned = set(find_letters(sentence, options)) - {letter, *described}
     is_alternative = _ALSO.match(sentence) is not None or len(said.split()) < 3
     if mentioned or (is_alternative and _names_text(said, letter, options)):
         return True
@@ -188,7 +188,9 @@ def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
 
 
 def _names_text(said: str, letter: str, options: Options) -> bool:
-    return any(has_phrase(said, text) for other, text in options.items() if other != letter)
+    own = normalize(options[letter])
+    beside = re.sub(whole_words(own), " ", said) if own else said
+    return any(has_phrase(beside, text) for other, text in options.items() if other != letter)
 
 
 _OTHERS_DENIED = re.compile(
@@ -236,7 +238,7 @@ _LOWER_LETTER = re.compile(
 )
 
 
-def _named_letters(statement: str, options: Options) -> Iterator[str]:
+def find_letters(statement: str, options: Options) -> Iterator[str]:
     """Yield the letters that a statement names. An article, a pronoun and "vitamin C" name none."""
     for match in _NAMED.finditer(statement):
         if match["letter"] not in options or match["noun"]:

@@ -66,11 +66,15 @@ def find_lettered(
 
 
 def find_labelled(statement: str, options: Options) -> str | None:
-    """Return the option that a statement names by its letter in upper case and all of its text: "C) Nitrogen"."""
+    """Return the option that a statement names by its letter and all of its text: "C) Nitrogen".
+
+    A letter in lower case needs a mark behind it.
+    """
     found = _LETTER.match(_letter_text(statement)) if len(statement) <= MAX_CHARS else None
-    if found is None or not options.get(found["letter"]):
+    letter = found["letter"].upper() if found else ""
+    if found is None or not options.get(letter) or (found["letter"] != letter and not found["label"].strip()):
         return None
-    return found["letter"] if _is_own(found["rest"].strip(), found["letter"], options) else None
+    return letter if _is_own(found["rest"].strip(), letter, options) else None
 
 
 def find_by_text(statement: str, options: Options, *, may_explain: bool) -> str | None:

@@ -404,6 +404,35 @@ Tuesday | \text{Tuesday}
 no real solutions | no real solutions.
 CAT | \text{CAT}
 """,
+    "a quantity may be stated twice": r"""
+1.5 | \text{1 hour 30 minutes} = 1.5 \text{ hours}
+1.5 | \frac{3}{2} = 1.5\text{ hours}
+1.5 | 90\text{ minutes} = 1.5\text{ hours}
+90 | 90\text{ minutes} = 1.5\text{ hours}
+90 | 1.5\text{ hours} = 90\text{ minutes}
+1.5\text{ hours} | 1.5 \text{ hours (90 minutes)}
+1.5 | 1.5\text{ hours} (90\text{ minutes})
+1.5 | 1.5\text{ hours}\ (90\text{ minutes})
+90 | 1.5 hours (90 minutes)
+2500 | 2.5\text{ km} = 2500\text{ m}
+2.5 | 2.5\text{ km} = 2500\text{ m}
+25 | 0.25 = 25\%
+\frac72 | \frac{7}{2} \text{ or } 3.5
+3,4 | 3 \text{ or } 4
+""",
+    "signs in a list name two members each": r"""
+1, -1, i, -i | \pm 1, \pm i
+-3,-1,1,3 | \pm 1, \pm 3
+\{-2,2,-\sqrt{3},\sqrt{3}\} | x=\pm 2, \pm\sqrt{3}
+1,-1,2,-2 | x=\pm1 \text{ or } x=\pm2
+1,-1,2,-2 | x=\pm1, x=\pm2
+\pm 1, \pm i | \pm i, \pm 1
+\{\pm 1, \pm 2\} | -2,-1,1,2
+0, 2, -2 | 0, \pm 2
+\pm 2, 0 | 0, -2, 2
+\pm 1 | 1, -1
+2 \pm \sqrt{3}, 1 | 1, 2+\sqrt3, 2-\sqrt3
+""",
 }
 
 DIFFERENT = {
@@ -630,6 +659,24 @@ x \neq 5 | x \neq 6
 101_2 | 101_{10}
 12_5 | 12
 FF_{16} | 16
+""",
+    "statements of one quantity must agree, and one of them is the answer": r"""
+1.5 | 1.5\text{ hours} = 100\text{ minutes}
+100 | 1.5\text{ hours} = 100\text{ minutes}
+1.5 | 1.5\text{ hours} = 90\text{ km}
+60 | 1.5\text{ hours} = 90\text{ minutes}
+2 | \text{1 hour 30 minutes} = 2\text{ hours}
+1.5 | 1.5\text{ hours} (100\text{ minutes})
+3 | 3 \text{ or } 4
+1.5\text{ m} | 1.5\text{ hours} = 90\text{ minutes}
+""",
+    "both signs name both members": r"""
+1,-1,2 | \pm1, \pm2
+1,-1,2,-2,3 | \pm1, \pm2
+1,2 | \pm1, \pm2
+1,-1 | \pm1, \pm i
+(1,2) | (\pm 1, 2)
+\pm 1, \pm i | \pm 1
 """,
 }
 

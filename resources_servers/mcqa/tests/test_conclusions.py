@@ -33,6 +33,45 @@ def test_the_other_modes_read_no_sentence(form: ChoiceFormat) -> None:
     assert not [text for cue in cues for text in CHOSEN[cue] if read_choice(text, OPTIONS, form)]
 
 
+TRENDS = {"A": "increases", "B": "decreases", "C": "is constant", "D": "first increases, then decreases"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would choose D: the quantity first increases, then decreases.",
+        "I'd go with D: first increases, then decreases",
+        "So D: it first increases, then decreases.",
+    ],
+)
+def test_a_text_behind_its_letter_may_hold_commas_and_the_words_of_other_options(text: str) -> None:
+    assert read_choice(text, TRENDS, ChoiceFormat.LENIENT) == "D"
+
+
+@pytest.mark.parametrize("beginning", ["the quantity ", "the quantity first ", "first "])
+def test_a_letter_before_the_text_of_another_option_chooses_nothing(beginning: str) -> None:
+    text = f"I would choose A: {beginning}increases, then decreases."
+    assert read_choice(text, TRENDS, ChoiceFormat.LENIENT) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Option B ist richtig.", "Option B ist die richtige Antwort.", "L'option B est correcte.", "选项B是正确的。",
+     "La opción B es correcta.", "L'opzione B è corretta.", "A opção B está correta.", "Optie B is juist."],
+)  # fmt: skip
+def test_a_verdict_on_an_option_may_be_in_another_language(text: str) -> None:
+    assert choose(text) == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Option B ist nicht richtig.", "Option B ist falsch.", "L'option B n'est pas correcte.", "选项B不是正确的。",
+     "Wenn das so ist, wäre Option B richtig.", "La opción B no es correcta."],
+)  # fmt: skip
+def test_a_denial_in_another_language_chooses_nothing(text: str) -> None:
+    assert choose(text) is None
+
+
 def test_a_conclusion_says_whether_a_text_states_nothing_or_leaves_its_choice_open() -> None:
     assert find_conclusion("It is a metalloid.", OPTIONS) is None
     assert find_conclusion("I choose B or C.", OPTIONS) == Conclusion(None)
