@@ -17,7 +17,7 @@ _SEARCHED = 2_000
 """The end of a text in which its last sentence is looked for."""
 _LONGEST_SENTENCE = 400
 _OPEN = re.compile(
-    r"[?？]|\b(?:not|no|never|neither|nor|cannot|\w+n['’]t|wrong|incorrect|false|mistake|unlikely|or|either|maybe|perhaps"
+    r"[?？]|\b(?:not|no|never|neither|nor|cannot|\w+n['’]t|wrong|incorrect|false|mistake|tempting|unlikely|or|either|maybe|perhaps"
     r"|possibly|probably|might|may|could|would|should|if|unless|suppose|assume|assuming|let|let['’]s|say|given|told|guess"
     r"|unsure|sure|unknown|between|about|around|approximately|roughly|nearly|almost|at\s+(?:least|most)"
     r"|(?:more|less|greater|fewer|smaller|larger|higher|lower)\s+than|up\s+to|above|below|under|over|need|needs|must|will"
