@@ -131,6 +131,8 @@ class Manifest:
         if not path.exists():
             return None
         try:
+            if not path.is_file():
+                raise TypeError("it is no regular file")
             document = orjson.loads(path.read_bytes())
             version, identity, starts = (document[key] for key in ("schema_version", "identity", "starts"))
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
