@@ -196,3 +196,13 @@ def test_brackets_and_long_texts_outside_of_interpolations_are_text(text: str, v
 
 def test_blanks_within_an_interpolation_do_not_delay_its_references() -> None:
     assert references(tree({"a": "${" + " " * 30_000, "b": "${ c d }"})) == {("a",): set(), ("b",): {"c d"}}
+
+
+@pytest.mark.parametrize("depth", [100, 300, 3000])
+def test_a_variable_that_is_decoded_may_be_nested_too_deeply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    monkeypatch.setenv("GYM_TEST_DEEP", "[" * depth + "]" * depth)
+    found = problems_of(tmp_path, "a: ${oc.decode:${oc.env:GYM_TEST_DEEP}}\nb: ${oc.env:GYM_TEST_ABSENT}\n")
+    assert any("GYM_TEST_ABSENT" in each.message for each in found)
+    assert depth < 300 or any("a cannot be resolved" in each.message for each in found)
