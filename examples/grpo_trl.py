@@ -97,7 +97,10 @@ def learn_the_form(folder: Path, steps: int) -> tuple[Any, Any]:
     lines = [orjson.dumps(demonstration(number, *case)) for number, case in cases]
     demonstrations = folder / "demonstrations.jsonl"
     demonstrations.write_bytes(b"\n".join(lines) + b"\n")
-    export(ExportSettings(format="sft", inputs=[demonstrations], output=folder / "sft.jsonl"))
+    settings = ExportSettings(
+        format="sft", inputs=[demonstrations], output=folder / "sft.jsonl", min_reward=0.0
+    )
+    export(settings)
     examples = (folder / "sft.jsonl").read_text().splitlines()
     tokenizer = make_tokenizer(examples)
     model = make_model(tokenizer)

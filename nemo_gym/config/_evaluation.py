@@ -106,6 +106,9 @@ class InterpolatedValues:
             if not self._asked or isinstance(error, TooLargeError):
                 self._failures[number] = error
                 self._asked = []
+        except RecursionError:
+            self._failures[number] = EvaluationError("its value is nested too deeply")
+            self._asked = []
         finally:
             _evaluation.reset(token)
 

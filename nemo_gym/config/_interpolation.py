@@ -24,8 +24,15 @@ _OPTIONS = {
 }
 """Examples of the options of `gym` that set a key which many configurations leave open."""
 _REFERENCE = re.compile(
-    r"\$\{\s*(?:oc\.(?:select|dict\.keys|dict\.values|deprecated)\s*:\s*)?(?P<path>[^${}:,]+?)\s*[},]"
+    r"\$\{\s*(?:oc\.(?:select|dict\.keys|dict\.values|deprecated)\s*:\s*)?(?P<path>[^${}:,\s][^${}:,]*)[},]"
 )
+_MAX_DEPTH = 50
+"""Brackets that are open at once in an interpolation. The parser recurses at each."""
+_MAX_LENGTH = 32 << 10
+"""Characters of the interpolations of one value. The parser takes a time that grows with their square."""
+_BRACKET = re.compile(r"\\.|\$\{|[\[\]{}]", re.DOTALL)
+"""A bracket of an interpolation, or an escaped character, which is none."""
+_SHORTER = "Write the inner values as keys of their own, and refer to these."
 _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*(?P<name>\w+)")
 
 
@@ -67,6 +74,9 @@ def resolve_texts(
 ) -> Iterator[tuple[str, Location]]:
     """Yield `texts` with keys of `scope` for interpolations. A failed one is a problem, and its text is left out."""
     for text, where in texts:
+        if (excess := _find_excess(text)) is not None:
+            problems.add_gap(where, f"A text is refused: {excess}.", _SHORTER)
+            continue
         if _MARK in text:
             from omegaconf.errors import OmegaConfBaseException
 
@@ -84,10 +94,30 @@ def resolve_texts(
         yield text, where
 
 
+def _find_excess(text: str) -> str | None:
+    """Return in what respect the interpolations of a text are too much for the parser; None if they are not."""
+    depth = start = length = 0
+    for match in _BRACKET.finditer(text):
+        bracket = match[0]
+        if bracket == _MARK or (depth and bracket in "[{"):
+            start = start if depth else match.start()
+            depth += 1
+            if depth > _MAX_DEPTH:
+                return f"its interpolations are nested more than {_MAX_DEPTH} deep"
+        elif depth and bracket in "]}":
+            depth -= 1
+            length += 0 if depth else match.end() - start
+    length += len(text) - start if depth else 0
+    return f"its interpolations are longer than {_MAX_LENGTH >> 10} KiB" if length > _MAX_LENGTH else None
+
+
 def _is_malformed(path: Path, tree: Tree, problems: Problems) -> bool:
     from omegaconf import OmegaConf
     from omegaconf.errors import GrammarParseError
 
+    if (excess := _find_excess(str(dump_plain(tree)))) is not None:
+        problems.add(tree.where, f"{render_path(path)} is refused: {excess}.", _SHORTER)
+        return True
     try:
         OmegaConf.create({"text": dump_plain(tree)})
     except GrammarParseError as error:
@@ -197,8 +227,9 @@ def secret_paths(root: DictTree) -> set[Path]:
 def paths_in(text: str, path: Path = ()) -> Iterator[str]:
     """Yield the dotted paths in the interpolations of a text at `path`."""
     for match in _REFERENCE.finditer(text):
-        named = match["path"].lstrip(".")
-        levels = len(match["path"]) - len(named)
+        written = match["path"].rstrip()
+        named = written.lstrip(".")
+        levels = len(written) - len(named)
         above = render_path(path[: len(path) - levels]) if levels else ""
         yield f"{above}.{named}" if above else named
 

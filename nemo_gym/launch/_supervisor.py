@@ -67,7 +67,7 @@ class SupervisedServer:
     """Set at the first answer."""
     listeners: list[Callable[[ServerEvent], None]] = field(default_factory=list)
     find_changed_modules: Callable[[], Sequence[str]] = tuple
-    """Returns its Python files that have changed since the gym started."""
+    """Returns its Python files, and the rooms of the gym, that have changed since the gym started."""
 
     @property
     def pid(self) -> int | None:

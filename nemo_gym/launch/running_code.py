@@ -1,4 +1,4 @@
-"""The files of a running gym's servers that were edited since it started.
+"""The files of a running gym and its servers that were edited since it started.
 
 Servers load their code once, so they run that of their start. A command that uses a running gym says so before it
 makes rows by code that the folder has no more.
@@ -14,13 +14,14 @@ from typing import Any
 from nemo_gym.config.servers import find_root
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch._file_digests import FileDigests, digests_path
+from nemo_gym.launch._library_code import find_changed_rooms
 from nemo_gym.launch._source_files import find_source_files
 
 
 def find_edits(told: Mapping[str, Any], servers: Collection[str], datasets: Collection[Path]) -> list[str]:
-    """Return what has changed in the files of `servers` since `describe_code` told them; empty on another machine.
+    """Return what has changed in the files of `servers` and in the rooms of the gym since `describe_code` told them.
 
-    `datasets` are resolved files with task rows, which are no code.
+    Empty on another machine. `datasets` are resolved files with task rows, which are no code.
     """
     if told.get("machine") != gethostname():
         return []
@@ -32,7 +33,7 @@ def find_edits(told: Mapping[str, Any], servers: Collection[str], datasets: Coll
         if each["name"] in servers
         for edit in _edits_of(Path(each["folder"]), dict(each["files"]), search_path, digests, datasets)
     }
-    return sorted(edits)
+    return sorted(edits) + [f"{room} has changed" for room in find_changed_rooms(told, digests)]
 
 
 def refuse_edits(edits: Collection[str], where: str) -> None:

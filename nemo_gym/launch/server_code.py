@@ -3,7 +3,8 @@
 The launcher computes it before a server starts, so it is the code that runs, on whichever machine the collector is. A
 server's code is that of its folder (`_source_files`), the modules that it imports from the user's folders
 (`_imported_files`), those that its configuration names (`_named_files`), and the other files of its folder, which are
-data that it may read. Installed packages are left out, and so is the gym, whose version is recorded beside.
+data that it may read. Installed packages are left out. The code of the gym is told once for all servers: its version,
+and in a checkout the digests of its rooms (`_library_code`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.config.servers import ServerInstance, find_root
 from nemo_gym.launch._file_digests import FileDigests, digests_path
 from nemo_gym.launch._imported_files import find_imported_files
+from nemo_gym.launch._library_code import describe_library, find_changed_rooms
 from nemo_gym.launch._named_files import find_named_files
 from nemo_gym.launch._source_files import find_data_files, find_source_files, is_data_name
 from nemo_gym.paths import find_file
@@ -42,18 +44,22 @@ def describe_code(instances: Sequence[ServerInstance], working_folder: Path) -> 
 
     `servers` has the name and the folder of each server, and its files as pairs of a path and a digest. No key is a
     name, which could look like that of a secret. Paths are relative to the root of the server's folder, so a copy of
-    the folders is the same code. `repository` is that of `working_folder`, or None. `machine` and `search_path` say
-    where the files are.
+    the folders is the same code. `library` has the rooms of the gym, if it runs from a checkout. `repository` is that
+    of `working_folder`, or None. `machine` and `search_path` say where the files are.
     """
     found = _find_files(instances, working_folder)
     folders = {each.name: str(each.directory.resolve()) for each in instances}
     files = {path for code in found.values() for path in code.values()}
+    library = (
+        describe_library(PARENT_DIR, FileDigests(digests_path(working_folder))) if _IS_CHECKOUT else None
+    )
     return {
         "version": __version__,
         "servers": [
             {"name": name, "folder": folders[name], "files": digested}
             for name, digested in _digest_files(found, working_folder).items()
         ],
+        **({"library": library} if library else {}),
         "repository": read_repository(working_folder, files),
         "machine": gethostname(),
         "search_path": [str(folder) for folder in (working_folder.resolve(), *_user_search_path())],
@@ -124,16 +130,17 @@ def find_code(instance: ServerInstance, working_folder: Path) -> dict[str, Path]
 def find_changed_modules(
     instance: ServerInstance, working_folder: Path, told: Mapping[str, Any]
 ) -> list[str]:
-    """Return the Python files of a server that differ from what `describe_code` told at the start of its gym.
+    """Return the Python files of a server, and the rooms of the gym, that `describe_code` told otherwise at its start.
 
-    Those in its folders of data are left out: a server that writes them is restarted.
+    Files in its folders of data are left out: a server that writes them is restarted.
     """
     before = [
         pair for server in told["servers"] if server["name"] == instance.name for pair in server["files"]
     ]
     [now] = _digest_files({instance.name: find_code(instance, working_folder)}, working_folder).values()
     differing = {(name, digest) for name, digest in before} ^ {(name, digest) for name, digest in now}
-    return sorted({name for name, _ in differing if name.endswith(".py") and not is_data_name(name)})
+    modules = {name for name, _ in differing if name.endswith(".py") and not is_data_name(name)}
+    return sorted(modules) + find_changed_rooms(told, FileDigests(digests_path(working_folder)))
 
 
 def _is_of_wheel(folder: Path) -> bool:

@@ -52,8 +52,6 @@ MAX_ANSWER_CHARS = 2_000
 MAX_ANSWER_DEPTH = 10
 """An answer that is longer or nested deeper equals only the same text, unless the expected answer exceeds the limit
 too: the time to parse a formula grows exponentially with its depth."""
-
-
 MAX_DIGITS_OF_DECIMAL = MAX_CHARS + 2 * MAX_EXPONENT
 
 _CONTROL = "x+1"

@@ -67,6 +67,15 @@ def score_exact(answer: str, entry: Entry, library: Scorer) -> float:
     return float(library(answer, entry) == 1.0)
 
 
+def score_rows_of_numbers(answer: str, entry: Entry, library: Scorer) -> float:
+    """Give credit for the right rows only.
+
+    The library gives a text that holds them their share of it, and a whole turn leaves the matrix of the question.
+    """
+    given, right = ([row.split() for row in text.strip().splitlines()] for text in (answer, entry["answer"]))
+    return float(given == right)
+
+
 def score_duration(answer: str, entry: Entry, library: Scorer) -> float:
     """Give credit within milliseconds. The library takes the share of a day off, so that six hours score a half."""
     return float(library(answer, entry) >= 1.0 - _ROUNDED_SHARE)
@@ -205,6 +214,7 @@ CORRECTED_SCORERS: Mapping[str, CorrectedScorer] = {
     "propositional_logic": score_conclusion,
     "puzzle24": score_use_of_numbers,
     "rectangle_count": score_exact,
+    "rotate_matrix": score_rows_of_numbers,
     "sudoku": score_blanks,
     "time_intervals": score_duration,
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.config._interpolation import report_missing, resolve, secret_paths
+from nemo_gym.config._interpolation import references, report_missing, resolve, secret_paths
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.tree import DictTree, build_tree
 from tests.config.small_gym import load_text, problems_of
@@ -147,3 +147,62 @@ def test_missing_values_are_found_in_every_corner() -> None:
     problems = Problems()
     report_missing(tree({"a": [{"b": "???"}], "c": {}, "d": []}), problems)
     assert [problem.message for problem in problems.found] == ["a[0].b is required: its value is ???."]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("${oc.env:GYM_TEST_ABSENT," * 200 + "x" + "}" * 200, "nested more than 50 deep"),
+        ("${" * 40_000, "nested more than 50 deep"),
+        ("${oc.create:" + "[" * 300 + "]" * 300 + "}", "nested more than 50 deep"),
+        ("${oc.create:" + "{a: " * 60 + "1" + "}" * 61, "nested more than 50 deep"),
+        ("a text " + "${b." * 51, "nested more than 50 deep"),
+        ("${b}" * 10_000, "longer than 32 KiB"),
+        ("${" + " " * 40_000 + "b}", "longer than 32 KiB"),
+        ("${" + "b" * 40_000, "longer than 32 KiB"),
+    ],
+)
+def test_interpolations_that_are_too_much_for_the_parser_are_refused_with_their_place(
+    tmp_path: Path, text: str, part: str
+) -> None:
+    [found] = problems_of(tmp_path, f"b: x\na:\n  c: '{text}'\n  d: ${{b}}\n")
+    assert str(found.where) == "main.yaml:3:3"
+    assert found.message.startswith("a.c is refused: its interpolations are ")
+    assert part in found.message
+
+
+@pytest.mark.parametrize("opened", ["${oc.env:GYM_TEST_ABSENT,", "${"])
+def test_an_included_file_whose_name_is_too_deep_is_refused_too(tmp_path: Path, opened: str) -> None:
+    [found] = problems_of(tmp_path, f"config_paths: ['{opened * 200}x{'}' * 200}']\n")
+    assert str(found.where).startswith("main.yaml:1:")
+    assert "nested more than 50 deep" in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[" * 300 + "${b}" + "]" * 300, "[" * 300 + "x" + "]" * 300),
+        (r"\${" * 300 + "${b}", "${" * 300 + "x"),
+        ("{" * 300 + "${b}", "{" * 300 + "x"),
+        ("x" * 100_000 + "${b}", "x" * 100_001),
+        ("${oc.env:GYM_TEST_ABSENT," * 50 + "x" + "}" * 50, "x"),
+        ("${b} " * 300, "x " * 300),
+        ("${ b }", "x"),
+    ],
+)
+def test_brackets_and_long_texts_outside_of_interpolations_are_text(text: str, value: str) -> None:
+    assert resolved({"b": "x", "a": text})["a"] == value
+
+
+def test_blanks_within_an_interpolation_do_not_delay_its_references() -> None:
+    assert references(tree({"a": "${" + " " * 30_000, "b": "${ c d }"})) == {("a",): set(), ("b",): {"c d"}}
+
+
+@pytest.mark.parametrize("depth", [100, 300, 3000])
+def test_a_variable_that_is_decoded_may_be_nested_too_deeply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    monkeypatch.setenv("GYM_TEST_DEEP", "[" * depth + "]" * depth)
+    found = problems_of(tmp_path, "a: ${oc.decode:${oc.env:GYM_TEST_DEEP}}\nb: ${oc.env:GYM_TEST_ABSENT}\n")
+    assert any("GYM_TEST_ABSENT" in each.message for each in found)
+    assert depth < 300 or any("a cannot be resolved" in each.message for each in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nemo_gym import PARENT_DIR
 from tests.waiting import wait_until
 
 PROGRAM = [sys.executable, "-c", "from nemo_gym.cli import main; main()"]
@@ -156,6 +158,34 @@ def test_modules_and_prompts_that_a_server_uses_are_its_code(project: Path, runs
     runs.resume("-n", "2")
     (app.parent / "prompts" / "judge.txt").write_text("Is it wrong?")
     assert "resources_servers/lockbox/prompts/judge.txt has changed" in runs.refuse("-n", "3")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the source of the gym, with the servers that it starts by itself."""
+    folder = tmp_path / "checkout"
+    for name in ("nemo_gym", "responses_api_agents", "responses_api_models"):
+        shutil.copytree(
+            PARENT_DIR / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".venv")
+        )
+    shutil.copy(PARENT_DIR / "pyproject.toml", folder)
+    return folder
+
+
+def test_the_gym_of_a_checkout_is_code_of_a_run(
+    project: Path, checkout: Path, environment: dict[str, str], policy: list[str]
+) -> None:
+    runs = Runs(project, {**environment, "PYTHONPATH": str(checkout)}, policy)
+    assert runs.run("-n", "1").returncode == 0
+    answers = checkout / "nemo_gym" / "verify" / "answers.py"
+    answers.write_text(f"{answers.read_text()}\nIS_EDITED = True\n")
+    refusal = runs.refuse("-n", "2")
+    assert "nemo_gym/verify has changed" in refusal
+    assert "nemo_gym/rows" not in refusal
+    for way in ("gym eval reverify", "--mark-new-code", "--overwrite"):
+        assert way in refusal
+    runs.resume("-n", "2", "--mark-new-code")
+    assert {row["_ng_rollout_index"] for row in runs.rows() if MARK in row} == {1}
 
 
 def test_a_verifier_that_failed_always_may_be_mended(project: Path, runs: Runs) -> None:

@@ -42,7 +42,7 @@ def loaded_by(package: str, *arguments: Path) -> Any:
 def test_verl_reads_answers_and_tasks(tmp_path: Path) -> None:
     rows = write(tmp_path / "rows.jsonl", [each for each in tool_rows() if each["_ng_task_index"] % 2])
     answers, tasks = tmp_path / "sft.parquet", tmp_path / "rl.parquet"
-    export(ExportSettings(format="verl", inputs=[rows], output=answers))
+    export(ExportSettings(format="verl", inputs=[rows], output=answers, min_reward=0.0))
     export(ExportSettings(format="verl", inputs=[rows], output=tasks, options={"form": "rl"}))
     read = loaded_by("verl", answers, tasks)
     assert len(read["learnt"]) == 8

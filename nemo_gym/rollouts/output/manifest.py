@@ -1,8 +1,8 @@
 """`<stem>_run.json`: the identity of a run. A resume with another identity is refused.
 
 The identity is everything that influences the result of a rollout: the rows, their settings, the configuration of the
-servers that take part, the code (the gym's version and the files of the user's servers) and what the engines tell of
-themselves. Addresses of servers and engines, concurrency and retries are not part of it.
+servers that take part, the code (the gym's version, its rooms in a checkout, and the files of the user's servers) and
+what the engines tell of themselves. Addresses of servers and engines, concurrency and retries are not part of it.
 """
 
 from __future__ import annotations
@@ -131,6 +131,8 @@ class Manifest:
         if not path.exists():
             return None
         try:
+            if not path.is_file():
+                raise TypeError("it is no regular file")
             document = orjson.loads(path.read_bytes())
             version, identity, starts = (document[key] for key in ("schema_version", "identity", "starts"))
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
@@ -162,8 +164,8 @@ class Manifest:
         """Return the fields in which this run and `identity` differ.
 
         The files of the code are compared only if both have them: an older gym does not tell its files. An added file
-        counts if it is Python; servers write others into their folders. A fact of an engine is compared only if both
-        engines tell it.
+        counts if it is Python: servers write others into their folders, and an older gym tells no rooms of itself. A
+        fact of an engine is compared only if both engines tell it.
         """
         shared = min(len(each.get("datasets", ())) for each in (self.identity, identity))
         before, after = (dict(_fields(each, shared)) for each in (self.identity, identity))
@@ -281,10 +283,10 @@ def build_identity(
 def code_identity(
     gym: Mapping[str, Any], servers: Iterable[str], datasets: Iterable[Path] = ()
 ) -> dict[str, Any]:
-    """Return the version and commit of the gym, and the digests of the files of `servers` by path.
+    """Return the version and commit of the gym, and the digests of the files of `servers` and of its rooms by path.
 
     The files are those that the configuration of the running `gym` has, without the `datasets` of the run. A gym of an
-    older version has none.
+    older version has none, and only a gym in a checkout has rooms.
     """
     told = gym.get(CODE_KEY)
     if not isinstance(told, Mapping):
@@ -297,6 +299,7 @@ def code_identity(
             continue
         other = files.setdefault(path, hashed)
         files[path] = hashed if other == hashed else digest([other, hashed])  # of two roots with one name
+    files |= told.get("library", {}).get("rooms", ())
     return {"version": told["version"], "commit": _commit(), "files": dict(sorted(files.items()))}
 
 

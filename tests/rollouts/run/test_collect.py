@@ -616,7 +616,7 @@ async def test_a_run_that_fills_the_disk_is_broken_and_can_be_resumed(tmp_path: 
 async def test_a_run_holds_what_is_in_flight_and_a_few_numbers_for_each_rollout(tmp_path: Path) -> None:
     held = [await memory_at_the_end(tmp_path, rows) for rows in (500, 1_500, 2_500)]
     # The smaller of two steps: a table of the interpreter's own may grow in one of them.
-    assert min(held[1] - held[0], held[2] - held[1]) / 1_000 < 120
+    assert min(held[1] - held[0], held[2] - held[1]) / 1_000 < 160
 
 
 def test_the_settings_of_a_start_are_plain_data(tmp_path: Path) -> None:
