@@ -35,18 +35,12 @@ from nemo_gym.sandbox.spec_values import rewrite_image as rewrite_image
 
 __all__ = [
     "AsyncSandbox",
-    "AsyncSandboxCompose",
-    "LocalProvider",
     "Sandbox",
     "SandboxCreateError",
     "SandboxExecResult",
     "SandboxHandle",
-    "SandboxPty",
     "SandboxResources",
     "SandboxSpec",
     "SandboxStatus",
     "get_provider_class",
-    "resolve_provider_config",
-    "resolve_provider_metadata",
-    "rewrite_image",
 ]

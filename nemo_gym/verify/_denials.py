@@ -48,6 +48,7 @@ _AFTER = re.compile(
       | [.?!…]+{_CLOSING}(?:{_EXCLAIMED}\b[\s,.:;!…–—-]*)*{_SUBJECT}\s*{_IS_WRONG}
       | \?{_CLOSING}(?:no|nope|never|{_WRONG})\b
       | [.(\[:–—-]*\s*{_WRONG}[).\]!\s]*$
+      | \s*(?:[✗✘❌✖]|nope\b)
       | ,?\s*or\s+(?:{_MORE}|above|below|over|under|up)\b(?!\s+\w+ly\b)
       | ,?\s*and\s+(?:above|below|over|under|up|{_MORE})\s*(?:[.,;!]|$)
       | \s*at\s+(?:least|most)\b

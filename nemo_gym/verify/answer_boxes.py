@@ -3,7 +3,7 @@ r"""The boxes of a text: `\boxed{X}` and `\fbox{X}`."""
 from __future__ import annotations
 
 import re
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import NamedTuple
 
 from nemo_gym.verify._denials import is_denied
@@ -50,21 +50,24 @@ def last_boxed(text: str) -> str | None:
 
 def find_box(text: str) -> Stated | None:
     """Return `last_boxed` and the text after it."""
-    boxes = [box for box in _innermost(find_boxes(text)) if not is_denied(text, box.start, box.end + 1)]
-    if not boxes:
+    boxes = (
+        box for box in reversed(_innermost(find_boxes(text))) if not is_denied(text, box.start, box.end + 1)
+    )
+    last = next(boxes, None)
+    if last is None:
         return None
-    content = text[boxes[-1].content_start : boxes[-1].end].strip()
-    for before, after in pairwise(reversed(boxes)):
+    content, after = text[last.content_start : last.end].strip(), last
+    for before in boxes:
         joint = (
-            _JOINT.fullmatch(text, after.end + 1, before.start)
-            if before.start - after.end < LONGEST_JOINT
+            _JOINT.fullmatch(text, before.end + 1, after.start)
+            if after.start - before.end < LONGEST_JOINT
             else None
         )
         if joint is None:
             break
-        other = text[after.content_start : after.end].strip()
+        other, after = text[before.content_start : before.end].strip(), before
         content = content if other == content else f"{other} {joint[1]} {content}"
-    return Stated(content, text[boxes[-1].end + 1 :])
+    return Stated(content, text[last.end + 1 :])
 
 
 LONGEST_JOINT = 40

@@ -6,8 +6,16 @@ Each pattern matches a line without emphasis, from its start, and has the group 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["ANSWER_WORDS", "FOREIGN_ANSWER_WORDS", "WEAK_ANSWER_MARKS"]
+__all__ = [
+    "ANSWER_WORDS",
+    "FOREIGN_ANSWER_WORDS",
+    "WEAK_ANSWER_MARKS",
+    "find_aside",
+    "is_other_case",
+    "match_mark",
+]
 
 _VERDICT = r"(?:correct|right|wrong|incorrect|clear|obvious|unique|below|above|as follows)\b"
 """Words that say something about an answer, after "the answer is"."""
@@ -79,7 +87,83 @@ CORRECTED_ANSWER = (
     ),
     re.compile(r"(?i:(?:.*[.!?,]\s+)?(?:correction\s*[:：]|make\s+(?:that|it))\s*(?P<answer>.*))"),
     re.compile(
+        r"(?i:(?:.*[.!?,;:…]\s+)?(?:(?:wait|hmm+|no|nope|oops|sorry|actually|hold\s+on|correction|rather|scratch\s+that"
+        r"|on\s+(?:second\s+thoughts?|reflection))\b[\s,.:;!…–—-]*){1,4}(?:make\s+(?:that|it)\s+)?"
+        r"(?P<answer>\**[-−+$]*(?:\d[\d.,/^%$*]*|\\?[\[({][^\n]{1,80})\s*))$"
+    ),
+    re.compile(
         r"(?i:(?:.*[.!?:]\s+)?(?:it|that|this)\s+should\s+(?:instead\s+)?(?:be|have\s+been)\s+(?P<answer>.*))"
     ),
 )
 """Lines that state an answer in place of one before: "Wait, it should be X"."""
+
+
+_OTHERS = (
+    r"(?:many|most|some|few|people|students?|others|one|someone|somebody|anyone|everyone|they|he|she|textbooks?|authors?"
+    r"|books?|keys?|readers?|beginners?|calculators?|friends?|colleagues?|teachers?|sources?|manuals?|models?)"
+)
+_SAYING = (
+    r"(?:say|says|said|think|thinks|thought|claim|claims|claimed|believe|believes|believed|argue|argues|assume|assumes"
+    r"|guess|guesses|conclude|concludes|insist|insists|gives?|lists?|might|may|could|would)"
+)
+_ASIDE = re.compile(
+    r"(?:\b(?:wrong|incorrect|false|mistaken|erroneous|bad|common|usual|typical|frequent|tempting|popular|naive|naïve"
+    r"|intuitive|least|worst|earlier|previous|prior|former|old|original|initial|first|textbook|book|key"
+    r"|their|his|her|(?!(?:it|that|this|here|there|let|what|question|problem|task)['’])[a-z]+['’]s|students?['’])"
+    r"\s+(?:[a-z]+\s+){0,2}answers?\b"
+    rf"|\b{_OTHERS}\b[^.!?;]{{0,60}}?\b{_SAYING}\b[^.!?;]*\banswer\b)[^.!?;]*\Z",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(
+    r"[.!?;:。！？]\s*|(?:,\s*|\s)\(?(?=(?:(?:even\s+)?though|although|but|while|whereas|however|yet|and|so|thus|hence"
+    r"|therefore)\b)|,\s*(?=(?:my|our|the\s+(?:final|correct|right|best|true|real|actual))\b)|\s[(–—-]+\s?"
+)
+
+
+def find_aside(lead: str) -> int | None:
+    """Return where the clause begins that makes a mark speak of another answer; None when it speaks of the plain one.
+
+    `lead` is a line up to its answer: "The wrong answer is", "Many say the answer is", "My earlier answer was".
+    """
+    skipped = max(0, len(lead) - _LONGEST_LEAD)
+    said = _MARK_END.sub("", lead[skipped:])
+    start = max((clause.end() for clause in _CLAUSE.finditer(said)), default=0)
+    contrast = _CONTRAST.match(said, start)
+    start = contrast.end() if contrast else start
+    return skipped + start if _ASIDE.search(said[start:]) else None
+
+
+_MARK_END = re.compile(r"\s*(?:[:：=]|\b(?:is|was)\b)?\W*\Z")
+_LONGEST_LEAD = 300
+_CONTRAST = re.compile(
+    r"\W*(?:although|though|even\s+though|while|whereas|unlike|despite)\b[^,]*,\s*", re.IGNORECASE
+)
+"""A clause before the one that states the answer: "Although many say C, the answer is B"."""
+_OTHER_CASE = re.compile(
+    r"(?:\A|[.!?:;。]\s|\bbut\s|\()\W*(?:(?:note|notice|remark|remember|recall|nb|observe|aside)\b|(?:(?:note|remark|also|and"
+    r"|similarly|likewise)\b\W*(?:that\s+)?)?(?:if|unless|had|were|suppose|when|whenever|in\s+(?:case|the\s+(?:case|original|previous"
+    r"|other|textbook|book|first|older|general|similar|related|analogous)|(?-i:[A-Z])\w+)|for\s+(?:(?-i:[a-zA-Z])\s*[=<>≤≥]|\$|example|instance"
+    r"|comparison|other|another|the\s+(?:case|previous|original|other|first|next|general)|(?:odd|even|larger|smaller)\b"
+    r"|(?-i:[A-Z])\w+)|without\b|similarly\b))",
+    re.IGNORECASE,
+)
+
+
+def is_other_case(lead: str) -> bool:
+    """Return whether a line speaks of the answer of another case: "Note: for n=4 the answer is", "If x were 2, ..."."""
+    sentence = re.split(r"(?<=[.!?。])\s+", lead[-_LONGEST_LEAD:])[-1]
+    return _OTHER_CASE.search(sentence) is not None
+
+
+_MOST_ASIDES = 10
+
+
+def match_mark(line: str, marks: Sequence[re.Pattern[str]]) -> re.Match[str] | None:
+    """Return the first of `marks` in a line, without the clauses that speak of another answer at its end."""
+    for _ in range(_MOST_ASIDES):
+        found = next((match for mark in marks if (match := mark.match(line))), None)
+        aside = find_aside(found.string[: found.start("answer")]) if found else None
+        if found is None or aside is None:
+            return found
+        line = line[:aside].rstrip(" ,(–—-")
+    return None

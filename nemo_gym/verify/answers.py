@@ -37,9 +37,15 @@ from nemo_gym.verify.answer_boxes import (
     last_boxed,
     write_braces,
 )
-from nemo_gym.verify.answer_marks import ANSWER_MARKS, CORRECTED_ANSWER, WEAK_ANSWER_MARKS
+from nemo_gym.verify.answer_marks import (
+    ANSWER_MARKS,
+    CORRECTED_ANSWER,
+    WEAK_ANSWER_MARKS,
+    is_other_case,
+    match_mark,
+)
 from nemo_gym.verify.conclusions import find_conclusion, is_value
-from nemo_gym.verify.corrections import find_retraction
+from nemo_gym.verify.corrections import find_retraction, is_crossed_out
 
 __all__ = [
     "MAX_SEARCHED_CHARS",
@@ -174,7 +180,7 @@ def _is_other(later: Stated, answer: str, form: AnswerForm) -> bool:
     """
     if form is not AnswerForm.LINE:
         return True
-    if _SUPPOSED.search(later.lead) or _ROUNDED.search(later.answer):
+    if _SUPPOSED.search(later.lead) or is_other_case(later.lead) or _ROUNDED.search(later.answer):
         return False
     if not (is_value(later.answer) or _VERDICT_WORDS.fullmatch(later.answer)):
         return False
@@ -199,7 +205,11 @@ def find_tag(text: str) -> Stated | None:
         if not tag["close"]:
             start = tag.end()
         elif start is not None:
-            last, start = (start, tag.start(), tag.end()), None
+            opening = text.rfind("<", 0, start)
+            last, start = (
+                (last if is_denied(text, opening, tag.end()) else (start, tag.start(), tag.end())),
+                None,
+            )
     return Stated(text[last[0] : last[1]].strip(), text[last[2] :]) if last else None
 
 
@@ -269,19 +279,28 @@ def last_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> str | None:
 
 
 def find_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> Stated | None:
-    """Return `last_marked_line`, which may be empty, and the lines after it."""
+    """Return `last_marked_line`, which may be empty, and the lines after it.
+
+    A line about another answer ("The wrong answer is 7") is none. One about another case ("For n=4 the answer is 7")
+    counts if there is no other.
+    """
     lines = _write_denials(text).splitlines()
+    other_case: Stated | None = None
     for index in reversed(range(len(lines))):
         plain = _EMPHASIS.sub("", lines[index]).strip()
-        for mark in marks:
-            match = mark.match(plain)
-            if match:
-                answer, used = _whole_statement(
-                    cut_at_closing_brace(match["answer"]), lines[index + 1 : index + 1 + _MOST_LINES]
-                )
-                rest = "\n".join(lines[index + 1 + used :])
-                return Stated(_read_box_in(answer) or answer, rest, plain[: match.start("answer")])
-    return None
+        found = match_mark(plain, marks)
+        if found is None:
+            continue
+        answer, used = _whole_statement(
+            cut_at_closing_brace(found["answer"]), lines[index + 1 : index + 1 + _MOST_LINES]
+        )
+        rest = "\n".join((found.string[found.end("answer") :], *lines[index + 1 + used :]))
+        answer = f"not {answer}" if is_crossed_out(answer) else answer
+        stated = Stated(_read_box_in(answer) or answer, rest, found.string[: found.start("answer")])
+        if not is_other_case(stated.lead):
+            return stated
+        other_case = other_case or stated
+    return other_case
 
 
 _ALTERNATIVE_BEFORE = re.compile(r"(?:or|either|maybe|perhaps|possibly)[\s$*_\\(\[]*$", re.IGNORECASE)

@@ -1,8 +1,9 @@
 r"""The value that the last sentence of a text states without any mark: "So 73 rolls are left.", "The area is **15**."
 
 A sentence states a value if it is the only one in its conclusion: what stands in bold or in dollars, what "is",
-"equals" or "=" leads to at its end, or its only number. A question, a guess, a bound, a condition and a plan state
-nothing.
+"equals" or "=" leads to at its end, or its only number, where a verb leads to it ("has 12 pens") or it counts what is
+left ("73 rolls are left"). A question, a guess, a bound, a condition and a plan state nothing, nor does a number that
+the words beside it change or name: "minus 5", "5 million", "5!", "half of 5", "page 5".
 """
 
 from __future__ import annotations
@@ -16,25 +17,44 @@ _SEARCHED = 2_000
 """The end of a text in which its last sentence is looked for."""
 _LONGEST_SENTENCE = 400
 _OPEN = re.compile(
-    r"[?？]|\b(?:not|no|never|neither|nor|cannot|\w+n['’]t|wrong|incorrect|false|mistake|unlikely|or|either|maybe|perhaps"
+    r"[?？]|\b(?:not|no|never|neither|nor|cannot|\w+n['’]t|wrong|incorrect|false|mistake|tempting|unlikely|or|either|maybe|perhaps"
     r"|possibly|probably|might|may|could|would|should|if|unless|suppose|assume|assuming|let|let['’]s|say|given|told|guess"
     r"|unsure|sure|unknown|between|about|around|approximately|roughly|nearly|almost|at\s+(?:least|most)"
     r"|(?:more|less|greater|fewer|smaller|larger|higher|lower)\s+than|up\s+to|above|below|under|over|need|needs|must|will"
     r"|want|next|first|step|try|check|consider|recall|note|remember|start|begin|depends?|estimate[ds]?|question|problem"
     r"|case|example|options?|know|think|believe|hope|decide|possible|some|others?"
     r"|nicht|kein\w*|sondern|oder|pas|ne|ou|não|niet|geen|of\s+niet|non|не|или|inte|ikke|nie|vielleicht|peut-être)(?!\w)|n['’]est"
-    r"|≈|~|\\approx|\\(?:boxed|fbox)|\.\.\.|…",
+    r"|≈|~|\\approx|\\(?:boxed|fbox)|\.\.\.|…|[\d)]\s?!",
     re.IGNORECASE,
 )
+_CHANGED = re.compile(
+    r"\b(?:twice|thrice|(?:doubles?|triples?|half|third|quarter|fourth|fifth)\s+(?:of|as|past|the|that|its?|an?)"
+    r"|a\s+(?:half|third|quarter)|squared|cubed|factorial|(?:square|cube)\s+root|root\s+of|(?:reciprocal|opposite|inverse"
+    r"|square|cube|multiple|factor|divisor|power|logarithm)s?\s+(?:of|to)|modulo|mod|divisible|divides?|prime\s+to"
+    r"|congruent|exceeds?|differs?|hardly|everything|anything|except|excluded?|excludes|exclud\w+|reject\w*|refuse\w*"
+    r"|rul(?:e[sd]?|ing)\s+out|eliminat\w+|discard\w*|impossible|fail(?:s|ed)?|born|skip\w*|far\s+from|but|without|unlike"
+    r"|contradict\w*|opposed)\b",
+    re.IGNORECASE,
+)
+"""Words that make another quantity of the number of their clause, or that deny it."""
+_BEFORE_NUMBER = re.compile(
+    r"(?:\b(?:minus|negative|plus|root|half|times|by|from|page|pages|theorem|lemma|equation|line|step|section|chapter"
+    r"|figure|table|number|version|model|base|per|at|in|since|until|with|log|sin|cos|tan|ln)|[-+*/√^×·÷−–])[\s$*_(\\]*\Z",
+    re.IGNORECASE,
+)
+_AFTER_NUMBER = re.compile(
+    r"[\s$*_)\\]*(?:(?:and|minus|plus|times|squared|cubed|factorial|root|pi|of|to|by|in|out|over|per|more|less|fewer|hundreds?"
+    r"|thousands?|millions?|billions?|trillions?|dozens?|scores?|pairs?|halves|thirds|quarters|tenths|feet|foot|lakhs?|crores?"
+    r"|[kmb]|half|is|as)\b(?!\s+total\b)|[π√+*/^×·÷²³!−])",
+    re.IGNORECASE,
+)
+"""Words and signs directly beside a number that change it, or make it the number of something."""
 _CONCLUDES = re.compile(
     r"\b(?:so|thus|therefore|hence|consequently|accordingly|overall|altogether)\b[\s,:]*", re.IGNORECASE
 )
 _BOLD = re.compile(r"\*\*(?P<bold>[^*\n]+)\*\*|__(?P<lined>[^_\n]+)__")
 _FORMULA = re.compile(r"\$\$?(?P<dollars>[^$\n]+)\$\$?|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]")
-_NUMBER = r"[-−]?[$€£¥]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s?/\s?\d+)?%?"
-_LONE_NUMBER = re.compile(
-    rf"(?<![\w.,/^:*+=-])(?:(?<=\s)-)?{_NUMBER}(?![\w/^:*+=]|[.,:]\d|\s*[-+*/=^×÷]|[-–]\w)"
-)
+_NUMBER = r"[-−]?[$€£¥]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:\s?/\s?\d+)?%?"
 _ANY_NUMBER = re.compile(r"\d[\d.,]*|[½⅓⅔¼¾]")
 _STATES = re.compile(
     r".*(?:\b(?:is|are|was|were|equals?|be|makes?|gives?|becomes?|totals?)\b|=)\s*:?\s*(?P<value>\S.{0,80}?)",
@@ -55,6 +75,26 @@ _AFFIRMED = re.compile(
     r"\W*(?P<word>yes|no|true|false)\b(?=[,.;:!]|\W*$)(?![^\n]*\b(?:but|if|unless|maybe|or|sure|know)\b)",
     re.IGNORECASE,
 )
+_LEADS = (
+    r"(?:(?:is|are|was|were|be|equals?|has|have|had|gets?|got|gives?|makes?|made|becomes?|totals?|costs?|takes|took|leaves?"
+    r"|left|remain|lasts?|earn(?:s|ed)?|pays?|paid|spen[dt]s?|saves?d?|sells|sold|buys|bought|collect(?:s|ed)|received?s?"
+    r"|weighs?|measures?|contains?|holds?|eats|ate|owes?|travel(?:s|ed)|walk(?:s|ed)|drove|drives|produces?d?)"
+    r"(?:\s+(?:only|exactly|just|now|still|then|thus|therefore|precisely|simply|also|equal\s+to|a\s+total\s+of)){0,2})"
+)
+_TAIL = (
+    r"(?:\s+(?!(?:and|but|to|by|page|pages|plus|minus|times|squared|cubed|except|which|that|who|while|half|one|two|three|four"
+    r"|five|six|seven|eight|nine|ten|eleven|twelve|base|root|percentage)\b)[^\W\d_][^\s\d,;:()$\\!]*|\s?°[CFK]?){0,8}"
+)
+_COUNTED = re.compile(rf"(?:.*\s)?{_LEADS}\s+(?P<value>{_NUMBER})(?P<tail>{_TAIL})[\s.!\"”)]*", re.IGNORECASE)
+"""A verb and its number, perhaps with what it counts: "has 12 pens in total"."""
+_LEFT = re.compile(
+    rf"\W*(?:there\s+)?(?P<value>{_NUMBER})(?P<tail>(?:\s+[^\W\d_]+){{1,3}})\s+(?:(?:are|is|were|was|remain|remains)\s+)?"
+    r"(?:left(?:\s+over)?|remain|remains|remaining|in\s+(?:total|all)|altogether)[\s.!\"”)]*",
+    re.IGNORECASE,
+)
+"""A number and what it counts, of which that many are left: "73 rolls are left"."""
+_WRITER = re.compile(r"\b(?:I|my|mine|me)\b(?!\s+(?:get|got)\b)")
+_PERCENT = re.compile(r"\s+percent\b(?!\s*(?:of|more|less)\b)", re.IGNORECASE)
 _BOLD_END = re.compile(r"\*\*(?P<bold>[^*\n]{1,60})\*\*[\s.!]*\Z")
 
 
@@ -97,14 +137,17 @@ def _find_result(clause: str) -> str | None:
 
 def _find_bold_end(clause: str) -> str | None:
     found = _BOLD_END.search(clause)
-    return found["bold"].strip(" .") if found and clause.count("**") == 2 else None
+    is_alone = (
+        found is not None and clause.count("**") == 2 and not _is_changed(clause, found.start(), found.end())
+    )
+    return found["bold"].strip(" .") if found and is_alone else None
 
 
 def _find_marked(clause: str) -> str | None:
     """Return the only value in bold, else the only formula in dollars, beside which no number stands."""
     for marks in (_BOLD, _FORMULA):
         found = list(marks.finditer(clause))
-        if len(found) != 1:
+        if len(found) != 1 or _is_changed(clause, found[0].start(), found[0].end()):
             continue
         beside = clause[: found[0].start()] + clause[found[0].end() :]
         value = next(str(group) for group in found[0].groups() if group).strip(" .:")
@@ -113,11 +156,23 @@ def _find_marked(clause: str) -> str | None:
     return None
 
 
+def _is_changed(clause: str, start: int, end: int) -> bool:
+    """Return whether the words beside `clause[start:end]` change its value or deny it: "minus 5", "5 million"."""
+    before, after = clause[:start], clause[end:]
+    return (
+        _CHANGED.search(before) is not None
+        or _CHANGED.search(after) is not None
+        or _BEFORE_NUMBER.search(before) is not None
+        or _AFTER_NUMBER.match(after) is not None
+    )
+
+
 def _find_stated(clause: str) -> str | None:
     plain = _BOLD.sub(lambda bold: bold["bold"] or bold["lined"], clause).strip(" .!。")
     stated = _STATES.fullmatch(plain)
     if (
         stated is None
+        or _is_changed(plain, stated.start("value"), stated.end("value"))
         or "$" in plain[: stated.start("value")]
         or _ANY_NUMBER.search(plain[: stated.start("value")])
     ):
@@ -131,10 +186,11 @@ def _find_stated(clause: str) -> str | None:
 
 
 def _find_lone_number(clause: str) -> str | None:
-    plain = clause.replace("*", "")
-    numbers = _ANY_NUMBER.findall(plain)
-    found = _LONE_NUMBER.search(plain)
-    return found[0] if found and len(numbers) == 1 and _WORD.search(plain) else None
+    plain = _PERCENT.sub("%", clause.replace("*", ""))
+    found = _COUNTED.fullmatch(plain) or _LEFT.fullmatch(plain)
+    if found is None or len(_ANY_NUMBER.findall(plain)) != 1 or _WRITER.search(plain[: found.start("value")]):
+        return None
+    return None if _is_changed(plain, found.start("value"), found.end("value")) else found["value"]
 
 
 def is_value(text: str) -> bool:

@@ -21,6 +21,7 @@ from nemo_gym.verify.answers import (
     find_tag,
     last_marked_line,
 )
+from nemo_gym.verify.corrections import find_retraction
 from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.boxes import is_last_box_denied
 from resources_servers.mcqa.conclusions import find_conclusion, is_supposed
@@ -136,7 +137,8 @@ def _find_marked(text: str, options: Options) -> Iterator[_Marked]:
         yield _Marked(stated_choice(tag.answer, options, may_explain=True), tag.rest)
     line = line if line and line.answer else find_marked_line(text, WEAK_ANSWER_MARKS)
     if line is not None and not ((box or tag) and is_supposed(line.lead)):
-        letter = answer_line_choice_before_words(text, options)
+        is_kept = find_retraction(line.answer[1:]) is None
+        letter = answer_line_choice_before_words(text, options) if is_kept else None
         later = [] if letter else split_sentences(line.answer)[not line.answer.startswith("not ") :]
         yield _Marked(letter, "\n".join([*later, line.rest]))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nemo_gym.verify.answer_marks import FOREIGN_ANSWER_WORDS
-from nemo_gym.verify.corrections import find_retraction
+from nemo_gym.verify.corrections import find_retraction, is_crossed_out
 from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.option_texts import Options, find_same, has_phrase
 from resources_servers.mcqa.remarks import is_only_choice
@@ -55,7 +55,7 @@ _EXPLAINED_CUES = (
 )
 """Words before the name of an option, after which words may explain the choice: "The answer is C, as in ..."."""
 _BARE_CUES = (
-    r"(?:choos|pick|select)ing|(?:choose|pick|select|chose|picked|selected|vote\s+for|settle\s+(?:on|for)|opt\s+for|say"
+    r"(?:choos|pick|select)ing|(?:choose|prefer|pick|select|chose|picked|selected|vote\s+for|settle\s+(?:on|for)|opt\s+for|say"
     r"|go(?:ing)?\s+(?:with|for)|conclude(?:\s+that)?(?:\s+it\s+is)?)",
     r"(?:leav(?:es|ing)|leads?\s+to|match(?:es|ing)|correspond(?:s|ing)\s+to|points?\s+to|left\s+with)"
     r"(?:\s+us)?(?:\s+with)?(?:\s+only)?",
@@ -65,6 +65,8 @@ _BARE_CUES = (
     r"answer(?:\s+is)?",
     r"(?:definitely|certainly|clearly|obviously|by\s+(?:the\s+)?(?:process\s+of\s+)?elimination)\s*,?",
     r"(?<!.)\W*(?:[-=]>|→|⇒|∴)",
+    r"(?<!.)\W*(?:(?:oops|actually|correction|nope|no|wait|sorry|hmm+|scratch\s+that|rather|on\s+second\s+thoughts?"
+    r"|nein|non|нет|moment|attendez)\b[\s,.:;!…–—-]+){1,3}",
     r"(?:ich\s+wähle|je\s+choisis|elijo|scelgo|escolho|eu\s+escolho|ik\s+kies|выбираю)",
     r"(?:应该?|應該?|所以|因此|故)?(?:正确的?选项|正確的?選項|选择?|選擇?)\s*(?:[:：]|是|为|為)?",
 )
@@ -111,7 +113,7 @@ _SUPPOSED = re.compile(
 )
 _DENIED = re.compile(
     r"\b(?:not|either|\w+n['’]t|cannot|never|between|neither|wrong|incorrect|false|to|\d(?:nd|rd|th)|second(?!\s+thoughts?)|third|another"
-    r"|least|worst|tempted|tempting|first|initially|originally|previously)\b[^,.;!?]*$",
+    r"|least|worst|common|tempted|tempting|earlier|previous|prior|original|old|initial|textbook|book|key|first|initially|originally|previously)\b[^,.;!?]*$",
     re.IGNORECASE,
 )
 """Words before a cue that make its statement a guess, a condition or another's; that deny it."""
@@ -174,7 +176,8 @@ def _find_before(sentence: str, options: Options) -> Iterator[_Found]:
         line = mark.match(sentence)
         letter = _read_name(line["answer"], options, may_explain=True) if line else None
         if line and letter:
-            yield _Found(line.start("answer"), Conclusion(letter))
+            is_kept = not is_crossed_out(line["answer"])
+            yield _Found(line.start("answer"), Conclusion(letter if is_kept else None))
 
 
 def _find_after(sentence: str, options: Options) -> Iterator[_Found]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify.corrections import find_retraction
+from nemo_gym.verify.corrections import find_retraction, is_crossed_out
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,45 @@ def test_the_end_of_the_last_retraction_is_returned() -> None:
     end = find_retraction(words)
     assert end is not None
     assert words[end:] == ". So 14."
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Moment, das ist falsch: 7",
+        "Nein, 7.",
+        "Attendez, c'est faux.",
+        "Eso es incorrecto.",
+        "等等,应该是7。",
+        "不对,是7。",
+        "Нет, 7.",
+        "Isso está errado.",
+        "Dat klopt niet.",
+        "これは間違いです。",
+        "아니, 7입니다.",
+        "Aspetta, è sbagliato.",
+    ],
+)
+def test_a_retraction_may_be_in_another_language(words: str) -> None:
+    assert find_retraction(f". {words}") is not None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Das ist richtig.",
+        "La opción A es incorrecta.",
+        "Non-linear terms vanish.",
+        "No, it has six protons.",
+        "这是正确的。",
+    ],
+)
+def test_other_words_of_another_language_take_nothing_back(words: str) -> None:
+    assert find_retraction(f". {words}") is None
+
+
+def test_a_mark_behind_an_answer_crosses_it_out() -> None:
+    assert find_retraction(" ✗") == 2
+    assert is_crossed_out("B nope")
+    assert not is_crossed_out("B")
+    assert not is_crossed_out("5 × 7")

@@ -76,3 +76,26 @@ def test_a_conclusion_says_whether_a_text_states_nothing_or_leaves_its_choice_op
     assert find_conclusion("It is a metalloid.", OPTIONS) is None
     assert find_conclusion("I choose B or C.", OPTIONS) == Conclusion(None)
     assert find_conclusion("I choose B. It has five protons.", OPTIONS) == Conclusion("B")
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("The answer is C. Many say the answer is B.", "C"),
+        ("The correct answer is C, although many say the answer is B.", "C"),
+        ("\\boxed{C}\n\nA student might answer: B", "C"),
+        ("The wrong answer is B.", None),
+        ("The least likely answer is B.", None),
+        ("<answer>B</answer> is wrong", None),
+        ("\\boxed{B} ✗", None),
+        ("Answer: B nope", None),
+        ("\\boxed{B}\n\nCorrection: C.", "C"),
+        ("\\boxed{B}\n\nOn second thought, I prefer C.", "C"),
+        ("答案是B。等等,应该是C。", None),
+        ("La réponse est B. Attendez, c'est faux.", None),
+        ("정답: B 아님", None),
+        ("<answer>B</answer> is right", "B"),
+    ],
+)
+def test_another_answer_chooses_nothing_and_a_correction_counts(text: str, choice: str | None) -> None:
+    assert choose(text) == choice
