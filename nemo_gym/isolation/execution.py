@@ -272,7 +272,7 @@ def _report(isolation: Isolation, reasons: Sequence[str]) -> None:
 
 def _find_gaps(isolation: Isolation) -> list[str]:
     """The promises that do not hold on this machine, as clauses."""
-    uncounted = "the CPU time of a process that nobody waits for counts only until the last look at it"
+    uncounted = "the CPU time of a process without a waiting parent counts only until the last look at it"
     no_folders = "this kernel gives it no /tmp of its own, so that"
     read_by_others = f"{no_folders} other programs can read the files that it writes there, until its end"
     found = {

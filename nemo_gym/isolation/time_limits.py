@@ -118,7 +118,7 @@ class ProgramTimes:
     """Measures the times of a program at each look.
 
     `pids` lists its processes. `cpu_s` is the CPU time that the kernel counts for all of them (`MemoryGroup.cpu_s`). If
-    it is None, times of processes are added up; one that nobody waits for counts until the last look at it.
+    it is None, times of processes are added up; one without a waiting parent counts until the last look at it.
     """
 
     def __init__(

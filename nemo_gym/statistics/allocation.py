@@ -1,4 +1,4 @@
-"""Which task to attempt next: with a known probability, and more often where the task's mean is uncertain.
+"""The choice of the next task: with a known probability, and more often where the task's mean is uncertain.
 
 A task's mean is predicted from its values so far, drawn towards the mean of all tasks as far as tasks resemble each
 other (empirical Bayes: Morris 1983, "Parametric Empirical Bayes Inference"). Probabilities are proportional to the

@@ -17,7 +17,7 @@ from statistics import NormalDist
 _NORMAL = NormalDist()
 _ERROR = 0.05
 _SEQUENTIAL = 1.25
-"""How much wider an interval for any time is than one for a number of rollouts fixed before, in simulations."""
+"""The width of an interval for any time over that for a number of rollouts fixed before, in simulations."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _CELLS = 20
 _EVEN_CELLS = 400
 _MOST_POINTS = 20_000
 _MARGIN = 1.2
-"""How much narrower the plan of the bets is than the aim, for what predictions cost."""
+"""The width that the bets plan for, as a share of the aim: the rest is the cost of predictions."""
 _TAIL = 0.05
 """The share of the plan's information that is expected to come when the plan is over."""
 _RECALCULATED, _STEADY = 0.9, 0.1

@@ -1,4 +1,4 @@
-"""What tasks tell: how hard each is, how well it tells models apart, and a smaller set that ranks models the same.
+"""Information of tasks: their difficulty, how well they tell models apart, a smaller set that ranks models the same.
 
 Rewards lie in [0, 1]. A set of tasks is seen through the runs of several models with the same tasks.
 """
@@ -22,7 +22,7 @@ _LEAST_MODELS = 4
 
 
 class TaskKind(StrEnum):
-    """What a task is good for."""
+    """The use of a task for telling models apart."""
 
     ALWAYS_RIGHT = "always right"
     """Every rollout of every model has the largest reward."""

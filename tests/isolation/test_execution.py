@@ -174,7 +174,8 @@ async def test_the_description_names_what_does_not_hold(
     described = await sandbox.describe()
     assert "no cgroup can be made here" in described
     assert (
-        "the CPU time of a process that nobody waits for counts only until the last look at it" in described
+        "the CPU time of a process without a waiting parent counts only until the last look at it"
+        in described
     )
     assert ("nothing bounds what waits in its sockets" in described) == (kind is not IsolationKind.BUBBLEWRAP)
     monkeypatch.setattr(execution, "can_limit_memory", lambda: True)

@@ -95,7 +95,7 @@ input()
 """
 
 
-async def test_the_cpu_time_of_children_that_nobody_waits_for_counts(sandbox: ConfinedRunner) -> None:
+async def test_the_cpu_time_of_children_without_a_waiting_parent_counts(sandbox: ConfinedRunner) -> None:
     if memory._parent() is None or memory.lacks_cpu_count():
         pytest.skip("this machine has no writable cgroup that counts CPU time")
     async with sandbox.open((*PYTHON, IGNORED_CHILDREN), limits=SandboxLimits(wall_s=120)) as process:

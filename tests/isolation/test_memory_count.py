@@ -60,7 +60,7 @@ for _ in range(200):
         for _ in range(300): asked[-1].send(request)
     except OSError: pass
 """
-"""Nobody reads the answers."""
+"""The answers are not read."""
 IN_SOCKETS = {
     "Unix sockets": """
 for _ in range(2): os.fork()

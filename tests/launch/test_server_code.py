@@ -157,7 +157,7 @@ def test_the_commit_of_the_users_repository_is_told_with_whether_files_differ(ro
     told = describe_code([instance(root)], root)["repository"]
     assert (len(told["commit"]), told["dirty"]) == (40, False)
     write(root, "results/rows.jsonl", "{}")
-    write(root, "notes.txt", "untracked, and nobody's code")
+    write(root, "notes.txt", "untracked, and no code")
     assert describe_code([instance(root)], root)["repository"] == told
     write(root, "resources_servers/mine/new.py", "")
     assert describe_code([instance(root)], root)["repository"] == {**told, "dirty": True}

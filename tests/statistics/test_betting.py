@@ -68,7 +68,7 @@ def test_claims_below_the_mean_are_rejected_and_those_above_are_not() -> None:
     assert 0.55 < claims.low < 2 / 3
 
 
-def test_a_claim_that_nobody_bets_against_stays() -> None:
+def test_a_claim_without_a_bet_against_it_stays() -> None:
     claims = MeanClaims([0.0, 0.25, 0.5], 0.025)
     for _ in range(100):
         claims.bet([sums_of([1.0] * 5, 0.0)], [SteadyBets(0.3)], 0.3)

@@ -1,4 +1,4 @@
-"""What tasks tell about models."""
+"""The information of tasks about models."""
 
 from __future__ import annotations
 

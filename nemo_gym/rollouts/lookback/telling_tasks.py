@@ -1,4 +1,4 @@
-"""Which tasks of stored runs tell models apart, and a smaller set that ranks them the same."""
+"""The tasks of stored runs that tell models apart, and a smaller set that ranks them the same."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Manifest:
         if not path.exists():
             return None
         try:
-            if not path.is_file():
+            if not path.is_file():  # a named pipe would block
                 raise TypeError("it is no regular file")
             document = orjson.loads(path.read_bytes())
             version, identity, starts = (document[key] for key in ("schema_version", "identity", "starts"))

@@ -15,7 +15,7 @@ from nemo_gym.rows.verdict import read_end_reason
 
 
 class Aim(Protocol):
-    """What a run with `until` knows so far."""
+    """The present knowledge of a run with `until`."""
 
     def describe(self) -> str: ...
 

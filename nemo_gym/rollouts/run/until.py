@@ -1,7 +1,7 @@
 """The plan of a run with `until`: draws of tasks, until their mean is known well enough.
 
 A draw is one rollout of a task; with a pair of agents one rollout of each on the same task; with `generalize` all
-repeats of a task. What is drawn, and why the interval holds whenever one looks, is in `nemo_gym.statistics.sequential`.
+repeats of a task. `nemo_gym.statistics.sequential` has the draw, and the reason why the interval holds at every look.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run with `until` is for: an interval of a width, or an answer to "which of two agents is better".
+"""The aim of a run with `until`: an interval of a width, or an answer to "which of two agents is better".
 
 ±1%              until the mean's 95 % interval is at most one percent of the rewards' range to either side
 ±0.02            the same in units of the reward

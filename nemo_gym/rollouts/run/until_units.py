@@ -1,4 +1,4 @@
-"""What a run with `until` draws: a task for one agent, a task for a pair of agents, or all repeats of a task."""
+"""The units of a run with `until`: a task for one agent, a task for a pair of agents, or all repeats of a task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRAWS_OF_A_PAIR = 50
 
 @dataclass(frozen=True, slots=True)
 class DrawUnit:
-    """What is drawn."""
+    """The unit of a draw."""
 
     task: int
     agents: int

@@ -1,4 +1,4 @@
-"""What a run with an aim draws, and the value of a draw."""
+"""The units of a run with an aim, and the value of a draw."""
 
 from __future__ import annotations
 
