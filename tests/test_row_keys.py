@@ -42,7 +42,7 @@ OTHER_OBJECTS = {
     "nemo_gym/responses/schemas.py": "the type of a Responses object",
     "nemo_gym/rollouts/run/closing.py": "a column of the closing table",
     "nemo_gym/rollouts/tracking/tracker.py": "a column of a tracker",
-    "nemo_gym/testing/evaluation.py": "a column of a table",
+    "nemo_gym/evaluation/evaluation.py": "a column of a table",
     "resources_servers/code_gen/selftest.py": "the type of a Responses object",
     "responses_api_agents/external_agent/app.py": "the type of a Responses object",
     "responses_api_agents/external_agent/record.py": "a record of a rollout's calls",

@@ -11,8 +11,6 @@ Names are imported on first use. The room builds on `mock_engine`, `serving`, `a
 - `environment`: one scored attempt per task with a scripted policy
 - `in_process`: a gym in one event loop; `serving`: apps on loopback ports
 - `faulty_server`: a resources server with a fault plan
-- `evaluation`: an environment run against a model from Python (`nemo_gym.evaluate`); `callable_engine`: a function as
-  the model
 - `session_conformance`: a check of the sessions that environment servers open
 - `transformers_engine`, `tiny_model`: a real policy model in this process; they need torch and transformers
 """

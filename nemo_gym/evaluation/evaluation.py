@@ -31,6 +31,7 @@ from nemo_gym.config.selection import NamedConfig, select
 from nemo_gym.config.spelling import spell
 from nemo_gym.config.tree import DictTree
 from nemo_gym.datasets.declared import list_declared_files
+from nemo_gym.evaluation.callable_engine import MODEL_NAME, ModelFunction, serve_function
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import parse_json
 from nemo_gym.launch.inline import inline
@@ -48,7 +49,6 @@ from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow
 from nemo_gym.rows.identity import identity_in
 from nemo_gym.rows.parts import read_agent, read_response, read_seconds
 from nemo_gym.rows.verdict import read_end_reason, read_outcome, read_reward
-from nemo_gym.testing.callable_engine import MODEL_NAME, ModelFunction, serve_function
 from nemo_gym.verify.answers import last_assistant_text
 
 if TYPE_CHECKING:

@@ -134,8 +134,8 @@ def test_rollouts_are_a_table() -> None:
 
 
 def test_unknown_names_of_the_package_are_errors() -> None:
-    with pytest.raises(AttributeError, match="evaluation"):
-        nemo_gym.evaluation  # noqa: B018
+    with pytest.raises(AttributeError, match="evaluations"):
+        nemo_gym.evaluations  # noqa: B018
 
 
 def cells_of(notebook: Path) -> list[str]:

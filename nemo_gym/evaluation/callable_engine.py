@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from nemo_gym.testing.serving import serving
+from nemo_gym.serving.listening import listening_on_loopback
 
 ModelAnswer: TypeAlias = str | Mapping[str, Any]
 """A text, or an assistant message with `content` and `tool_calls`."""
@@ -48,7 +48,7 @@ def serve_function(function: ModelFunction) -> AbstractAsyncContextManager[str]:
         Route("/v1/chat/completions", answer, methods=["POST"]),
         Route("/v1/models", models),
     ]
-    return serving(Starlette(routes=routes))
+    return listening_on_loopback(Starlette(routes=routes))
 
 
 async def _call(function: ModelFunction, body: dict[str, Any]) -> object:

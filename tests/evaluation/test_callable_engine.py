@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from nemo_gym.testing.callable_engine import ModelFunction, serve_function
+from nemo_gym.evaluation.callable_engine import ModelFunction, serve_function
 from nemo_gym.testing.serving import LoopbackServers
 
 
