@@ -27,7 +27,7 @@ OTHER_OBJECTS = {
     "nemo_gym/datasets/hub.py": "an attribute of an HTTP error",
     "nemo_gym/engines/gateway/reading.py": "a record of a call",
     "nemo_gym/engines/gateway/trace.py": "a record of a call, the type of a Responses object",
-    "nemo_gym/engines/model_calls.py": "a record of a call",
+    "nemo_gym/ecosystem/model_calls.py": "a record of a call",
     "nemo_gym/engines/record/call.py": "a record of a call",
     "nemo_gym/engines/record/index.py": "a record of a call",
     "nemo_gym/episodes/single_agent_turn.py": "a member of an environment server's failure",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.model_calls import read_model_call_records
+from nemo_gym.ecosystem.model_calls import read_model_call_records
 from nemo_gym.engines.record.store import CaptureStore
 from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.rebuilding import Rebuilding

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.model_calls import (
+from nemo_gym.ecosystem.model_calls import (
     aggregate_model_call_metrics,
     build_model_call_record,
     extract_token_stats,

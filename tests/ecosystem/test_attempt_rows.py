@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.rollouts.run.attempt_rows import (
+from nemo_gym.ecosystem.attempt_rows import (
     get_max_rollout_attempts,
     is_terminal_failure,
     migrate_invalid_judge_main_rows,

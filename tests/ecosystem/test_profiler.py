@@ -5,7 +5,7 @@ from __future__ import annotations
 import pstats
 from pathlib import Path
 
-from nemo_gym.processes.profiler import Profiler
+from nemo_gym.ecosystem.profiler import Profiler
 
 
 def slow_function() -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from nemo_gym.resources.verifier_fixture import (
+from nemo_gym.ecosystem.verifier_fixture import (
     VerifierFixture,
     VerifierFixtureError,
     VerifierFixtureResult,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nemo_gym.protocol.deliverables import is_deliverable
+from nemo_gym.ecosystem.deliverables import is_deliverable
 
 
 def test_records_of_the_run_and_folders_are_not_the_agents_work(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.failures import ConfigError
-from nemo_gym.protocol.token_capture import (
+from nemo_gym.ecosystem.token_capture import (
     current_capture_context,
     make_external_capture_handler,
     token_id_capture_config,
 )
+from nemo_gym.failures import ConfigError
 
 
 def test_a_configuration_without_the_block_captures_nothing() -> None:
