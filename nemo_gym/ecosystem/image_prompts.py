@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_gym.config.prompts import PromptConfig, fill_prompt
+from nemo_gym.inputs.prompts import PromptConfig, fill_prompt
 
 
 def build_image_input(prompt_config: PromptConfig, question: str, image: str) -> list[dict[str, Any]]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.config.prompts import PromptConfig
 from nemo_gym.ecosystem.image_prompts import build_image_input
+from nemo_gym.inputs.prompts import PromptConfig
 
 PROMPT = PromptConfig(system="Answer in a word.", user="Question: {question}")
 

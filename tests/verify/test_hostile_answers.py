@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import orjson
 import pytest
 
-from nemo_gym.config.prompts import PromptConfig
+from nemo_gym.inputs.prompts import PromptConfig
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.verify import matching
 from nemo_gym.verify.answer_faults import AnswerFault, score_in_worker, score_with_control

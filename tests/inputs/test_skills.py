@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.config.skills import load_skill_directory, stage_skills
+from nemo_gym.inputs.skills import load_skill_directory, stage_skills
 
 SKILL = "---\nname: tables\ndescription: Read tables.\n---\nRead row by row.\n"
 
