@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "nemo_gym"
 
 CONTENT_MODULES = frozenset(
-    {"__init__", "clock", "discovery_files", "failures", "json_objects", "names", "paths", "tables"}
+    {"__init__", "clock", "discovery_files", "failures", "json_objects", "names", "paths", "tables", "tls"}
 )
 """The modules directly under `nemo_gym/` that hold definitions. Every other one is an import path."""
 

@@ -12,21 +12,15 @@ from __future__ import annotations
 import os
 import ssl
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
+from nemo_gym.failures import ConfigError, append_remedy
+from nemo_gym.names import TLS_KEY
 
-from nemo_gym.config.addresses import find_called_host
-from nemo_gym.config.keys import own_address
-from nemo_gym.config.problems import ConfigErrors, Problem, Problems
-from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config.tree import DictTree, nearest_location
-from nemo_gym.names import HEAD_SERVER, TLS_KEY
-
-_FILES = ("cert", "key", "ca")
+FILES = ("cert", "key", "ca")
 _HANDSHAKE_ROUNDS = 4
 """More than the turns that two ends of a handshake take."""
 _EXPIRED, _NOT_YET_VALID = 10, 9  # X509_V_ERR_CERT_HAS_EXPIRED, X509_V_ERR_CERT_NOT_YET_VALID
@@ -46,16 +40,11 @@ def uses_tls(config: Mapping[str, Any]) -> bool:
     return bool(config.get(TLS_KEY))
 
 
-def absolute_files(tls: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """Return the files of `tls` with absolute paths; relative ones are below `folder`."""
-    return {key: str(folder / Path(tls[key]).expanduser()) for key in _FILES if tls.get(key)}
-
-
 # --- Contexts -----------------------------------------------------------------------------------------------------
 
 
 def server_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """Return the context with which servers listen; None without TLS. Raises `ConfigErrors` for unusable files."""
+    """Return the context with which servers listen; None without TLS. Raises `ConfigError` for unusable files."""
     if not uses_tls(config):
         return None
     return _usable(_new_server_context, config[TLS_KEY], "cert", "key")
@@ -70,7 +59,7 @@ def read_ca(config: Mapping[str, Any]) -> str | None:
 def context_trusting(ca: str | None) -> ssl.SSLContext | None:
     """Return the context of calls to the servers of a gym; None without a `ca`, which is a gym without TLS.
 
-    It accepts only what the certificates in the file `ca` have signed, and checks host names. Raises `ConfigErrors` if
+    It accepts only what the certificates in the file `ca` have signed, and checks host names. Raises `ConfigError` if
     the file is unusable.
     """
     return _usable(_new_client_context, {"ca": ca}, "ca") if ca is not None else None
@@ -93,11 +82,14 @@ def _usable(
             return make(files)
         except OSError as error:  # ssl.SSLError included
             faults = _unusable(files, error)
-    raise _errors(faults)
+    raise _build_error(faults)
 
 
-def _errors(faults: Iterable[TlsFault]) -> ConfigErrors:
-    return ConfigErrors([Problem(None, fault.message, fault.remedy) for fault in faults])
+def _build_error(faults: Sequence[TlsFault]) -> ConfigError:
+    if len(faults) == 1:
+        return ConfigError(faults[0].message, code="invalid_config", remedy=faults[0].remedy)
+    lines = [append_remedy(fault.message, fault.remedy) for fault in faults]
+    return ConfigError("\n".join(lines), code="invalid_config")
 
 
 def _new_server_context(files: Mapping[str, str]) -> ssl.SSLContext:
@@ -121,7 +113,7 @@ def _new_client_context(files: Mapping[str, str]) -> ssl.SSLContext:
 
 def find_tls_faults(tls: Mapping[str, str], hosts: Sequence[str]) -> list[TlsFault]:
     """Return the errors in the files with which servers listen on this machine and are called as `hosts`."""
-    faults = [fault for key in _FILES for fault in _file_faults(key, tls.get(key))]
+    faults = [fault for key in FILES for fault in _file_faults(key, tls.get(key))]
     if faults:
         return faults
     try:
@@ -132,42 +124,10 @@ def find_tls_faults(tls: Mapping[str, str], hosts: Sequence[str]) -> list[TlsFau
     return [*_certificate_faults(tls, server, client, hosts)]
 
 
-def check_tls(
-    servers: Iterable[ServerInstance],
-    data: dict[str, Any],
-    root: DictTree,
-    folder: Path,
-    command_keys: BaseModel | None,
-    problems: Problems,
-) -> None:
-    """Make the paths of `tls` absolute, and add a problem for every error in the files of this machine's servers.
-
-    The placement in `command_keys` says where this machine's servers are called. Those on nodes have certificates that
-    the node hosts check.
-    """
-    tls = data[TLS_KEY] = absolute_files(data[TLS_KEY], folder)
-    servers = tuple(servers)
-    if not servers:
-        return
-    placement = getattr(command_keys, "placement", None) or "process"
-    for fault in find_tls_faults(tls, _hosts(servers, data, placement)):
-        problems.add(nearest_location(root, (TLS_KEY, fault.key)), fault.message, fault.remedy)
-
-
-def _hosts(servers: Iterable[ServerInstance], data: Mapping[str, Any], placement: str) -> list[str]:
-    """Return the hosts in the URLs of the servers on this machine, as far as they are known before the start."""
-    if placement == "hosts":
-        return [data.get("advertised_host") or own_address()]
-    if placement == "ray":  # Ray knows this machine's address
-        return [data["advertised_host"]] if data.get("advertised_host") else []
-    blocks = (data[HEAD_SERVER], *(server.config for server in servers))
-    return sorted({find_called_host(block.get("host") or data["default_host"]) for block in blocks})
-
-
 def require_usable(config: Mapping[str, Any], *hosts: str) -> None:
-    """Raise `ConfigErrors` if a gym uses TLS and its files are unusable for servers here that are called as `hosts`."""
+    """Raise `ConfigError` if a gym uses TLS and its files are unusable for servers here that are called as `hosts`."""
     if uses_tls(config) and (faults := find_tls_faults(config[TLS_KEY], hosts)):
-        raise _errors(faults)
+        raise _build_error(faults)
 
 
 def is_valid_for(tls: Mapping[str, str], host: str) -> bool:

@@ -3,14 +3,11 @@ from __future__ import annotations
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
-from nemo_gym.config.loading import load
-from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.config.tls import (
+from nemo_gym.failures import ConfigError
+from nemo_gym.tls import (
     context_trusting,
     context_trusting_also,
     find_tls_faults,
@@ -19,11 +16,7 @@ from nemo_gym.config.tls import (
     require_usable,
     server_context,
 )
-from tests.certificates import Authority, overrides_of
-from tests.config.small_gym import POLICY, load_in, problems_in, write_gym
-
-LINE = ("+config_paths=[weather.yaml,model.yaml]", *POLICY)
-TOKEN = "+run_token=0123456789abcdef"
+from tests.certificates import Authority
 
 
 @pytest.fixture
@@ -93,7 +86,7 @@ def test_a_key_of_another_certificate_is_told(tls: dict[str, str], authority: Au
 def test_a_key_that_others_can_access_is_refused(tls: dict[str, str], mode: int) -> None:
     Path(tls["key"]).chmod(mode)
     assert told(tls) == [f"tls.key: other users can access {tls['key']} (mode {mode:04o})."]
-    with pytest.raises(ConfigErrors, match="other users can access"):
+    with pytest.raises(ConfigError, match="other users can access"):
         server_context({"tls": tls})
 
 
@@ -112,7 +105,7 @@ def test_an_expired_certificate_and_one_of_another_authority_are_told(
     assert told(expired, "127.0.0.1") == [
         f"tls.cert: clients with tls.ca {authority.ca} refuse {expired['cert']}: certificate has expired."
     ]
-    with pytest.raises(ConfigErrors, match="certificate has expired"):
+    with pytest.raises(ConfigError, match="certificate has expired"):
         require_usable({"tls": expired})
     (fault,) = find_tls_faults({**authority.issue(), "ca": str(Authority(tmp_path / "b").ca)}, ["127.0.0.1"])
     assert "unable to get local issuer certificate" in fault.message
@@ -120,71 +113,5 @@ def test_an_expired_certificate_and_one_of_another_authority_are_told(
 
 
 def test_an_unusable_ca_of_a_client_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigErrors, match=r"tls\.ca: .*none\.pem cannot be read"):
+    with pytest.raises(ConfigError, match=r"tls\.ca: .*none\.pem cannot be read"):
         context_trusting(str(tmp_path / "none.pem"))
-
-
-# --- In a configuration -------------------------------------------------------------------------------------------
-
-
-def test_the_files_of_a_configuration_are_checked_for_the_hosts_of_its_servers(
-    tls: dict[str, str], tmp_path: Path
-) -> None:
-    folder = write_gym(tmp_path)
-    given = overrides_of(tls)
-    assert load_in(folder, *LINE, *given).data["tls"] == tls
-    assert load_in(folder, *LINE, *given, "+default_host=0.0.0.0", TOKEN).data["tls"] == tls
-    (problem,) = problems_in(folder, *LINE, *given, "+weather.resources_servers.weather.host=10.0.0.1", TOKEN)
-    assert str(problem.where) == f"command line: {given[0]}"
-    assert problem.message.endswith("is not valid for 10.0.0.1, where servers are called.")
-
-
-def test_relative_files_are_below_the_working_folder(tls: dict[str, str], tmp_path: Path) -> None:
-    folder = write_gym(tmp_path)
-    relative = {key: str(Path(path).relative_to(folder)) for key, path in tls.items()}
-    assert load_in(folder, *LINE, *overrides_of(relative)).data["tls"] == tls
-
-
-def test_problems_of_the_files_are_told_with_all_others(tls: dict[str, str], tmp_path: Path) -> None:
-    folder = write_gym(tmp_path)
-    problems = problems_in(folder, *LINE, f"+tls.ca={tls['ca']}", "+tls.chain=x", "+no_such_key=1")
-    assert {problem.message for problem in problems} >= {
-        "tls.cert is missing.",
-        "tls.key is missing.",
-        "The key 'no_such_key' is not used.",
-    }
-    assert any("chain" in problem.message for problem in problems)
-    (problem,) = problems_in(folder, *LINE, f"+tls.cert={tls['cert']}")
-    assert "ca" in problem.message
-
-
-def test_without_servers_only_the_ca_is_needed(tls: dict[str, str], tmp_path: Path) -> None:
-    assert load_in(tmp_path, f"+tls.ca={tls['ca']}").data["tls"] == {"ca": tls["ca"]}
-
-
-class _Keys(BaseModel):
-    placement: str = "process"
-
-
-@pytest.mark.parametrize(
-    ("placement", "names", "overrides"),
-    [
-        ("hosts", ["10.0.0.1"], ["+advertised_host=10.0.0.1"]),
-        ("ray", ["10.0.0.1"], ["+advertised_host=10.0.0.1"]),
-        ("ray", ["10.0.0.9"], []),
-    ],
-)
-def test_on_several_machines_the_certificate_here_is_for_the_advertised_host(
-    authority: Authority, tmp_path: Path, placement: str, names: list[str], overrides: list[str]
-) -> None:
-    folder = write_gym(tmp_path)
-
-    def loaded(*names: str) -> Any:
-        given = overrides_of(authority.issue(*names))
-        line = (*LINE, *given, *overrides, f"+placement={placement}")
-        return load(line, working_directory=folder, command_keys=_Keys)
-
-    assert loaded(*names).data["tls"]
-    if overrides:
-        with pytest.raises(ConfigErrors, match=r"is not valid for 10\.0\.0\.1"):
-            loaded("10.0.0.2")
