@@ -49,9 +49,8 @@ _MODULES = {
     "nemo_gym.verify.state": VerificationPattern.STATE,
     "nemo_gym.isolation.execution": VerificationPattern.EXECUTION,
     "resources_servers.mcqa.choices": VerificationPattern.ANSWER,
-    "nemo_gym.verify._formulas": VerificationPattern.ANSWER,
     "nemo_gym.verify.matching": VerificationPattern.ANSWER,
-    "nemo_gym.verify.math_equality": VerificationPattern.ANSWER,
+    "resources_servers.math_with_judge.math_equality": VerificationPattern.ANSWER,
     "nemo_gym.verify.numbers": VerificationPattern.ANSWER,
 }
 _NOT_THE_SERVER = frozenset({"tests", "scripts", "data", "configs"})

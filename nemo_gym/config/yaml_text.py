@@ -13,9 +13,7 @@ import yaml
 try:
     from yaml import CSafeLoader as SafeLoader
 except ImportError:  # PyYAML built without libyaml: the same loader, ten times slower
-    from yaml import SafeLoader  # type: ignore[assignment]
-
-__all__ = ["MAX_DEPTH", "MAX_REPEATED", "SafeLoader", "YamlTooLargeError", "load_yaml", "require_bounded"]
+    from yaml import SafeLoader as SafeLoader  # type: ignore[assignment]
 
 MAX_DEPTH = 100
 """Levels of lists and mappings in each other."""

@@ -21,10 +21,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nemo_gym.testing.environment import Turn, call, read_rows, run_environment
+    from nemo_gym.testing.environment import Turn, Turns, call, read_rows, run_environment
     from nemo_gym.testing.in_process import InProcessGym
 
-__all__ = ["InProcessGym", "Turn", "call", "read_rows", "run_environment"]
+__all__ = ["InProcessGym", "Turn", "Turns", "call", "read_rows", "run_environment"]
 
 _MODULE_OF = dict.fromkeys(__all__, "environment") | {"InProcessGym": "in_process"}
 

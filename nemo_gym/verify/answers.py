@@ -50,6 +50,7 @@ from nemo_gym.verify.corrections import find_retraction, is_crossed_out
 __all__ = [
     "MAX_SEARCHED_CHARS",
     "AnswerForm",
+    "FinalAnswer",
     "final_answer",
     "final_text",
     "find_json",

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from nemo_gym.verify._counted_things import MULTIPLIERS, may_start_thing, names_thing
 
-__all__ = ["PERCENT"]
+__all__ = ["DEGREE", "NO_UNIT", "PERCENT", "RADIAN", "Unit", "are_comparable", "find_unit", "read_unit"]
 
 MAX_WORDS = 12
 MAX_CHARS = 400

@@ -20,8 +20,14 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from nemo_gym.processes.workers import WorkerPool
-from nemo_gym.verify._formulas import Decision, decide, decide_relations, is_rounded_to
-from nemo_gym.verify._math_answers import (
+from nemo_gym.verify.answer_faults import AnswerFault, score_in_worker
+from nemo_gym.verify.matching import normalize
+from nemo_gym.verify.notation import is_same_spelling, normalize_spelling
+from nemo_gym.verify.numbers import MAX_CHARS, MAX_EXPONENT, Quantity, is_same_quantity, read_quantity
+from nemo_gym.verify.typesetting import strip_typesetting
+from nemo_gym.verify.units import DEGREE, PERCENT, RADIAN, are_comparable
+from resources_servers.math_with_judge.formulas import Decision, decide, decide_relations, is_rounded_to
+from resources_servers.math_with_judge.math_answers import (
     Answer,
     Claims,
     Collection,
@@ -34,16 +40,8 @@ from nemo_gym.verify._math_answers import (
     read_answer,
     read_complement,
 )
-from nemo_gym.verify._math_names import name_free_integer, names_one_value
-from nemo_gym.verify._math_words import Time, Words, affirms, write_date
-from nemo_gym.verify._notation import is_same_spelling, normalize_spelling
-from nemo_gym.verify._typesetting import strip_typesetting
-from nemo_gym.verify.answer_faults import AnswerFault, score_in_worker
-from nemo_gym.verify.matching import normalize
-from nemo_gym.verify.numbers import MAX_CHARS, MAX_EXPONENT, Quantity, is_same_quantity, read_quantity
-from nemo_gym.verify.units import DEGREE, PERCENT, RADIAN, are_comparable
-
-__all__ = ["TIMEOUT_S", "Equality", "Rejection", "compare"]
+from resources_servers.math_with_judge.math_names import name_free_integer, names_one_value
+from resources_servers.math_with_judge.math_words import Time, Words, affirms, write_date
 
 TIMEOUT_S = 10.0
 IMPORTS = ("math_verify", "latex2sympy2_extended.latex2sympy2")

@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 
 from nemo_gym.verify._rewriting import Rewriting
-from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.folding import fold_compatibility
+from nemo_gym.verify.typesetting import strip_typesetting
+
+__all__ = ["FUNCTION_NAMES", "is_same_spelling", "normalize_spelling"]
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")

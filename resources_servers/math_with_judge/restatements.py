@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nemo_gym.verify._brackets import split_outside_brackets
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
+from resources_servers.math_with_judge.brackets import split_outside_brackets
 
 _EQUALS = re.compile(r"=")
 _OR = re.compile(r"\\(?:text|mathrm)\s*\{\s*or\s*\}|(?<![a-zA-Z\\])or(?![a-zA-Z])")

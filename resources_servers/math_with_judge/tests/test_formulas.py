@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from nemo_gym.verify._formulas import Decision, decide, decide_relations, is_rounded_to
-from nemo_gym.verify._math_answers import Unstructured
+from resources_servers.math_with_judge.formulas import Decision, decide, decide_relations, is_rounded_to
+from resources_servers.math_with_judge.math_answers import Unstructured
 
 
 @pytest.mark.parametrize(

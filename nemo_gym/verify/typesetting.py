@@ -14,6 +14,8 @@ import re
 from nemo_gym.verify._rewriting import Rewriting
 from nemo_gym.verify.answers import strip_math_marks
 
+__all__ = ["strip_braces", "strip_text_command", "strip_typesetting"]
+
 MAX_LAYERS = 20
 """Layers of braces, boxes and infix fractions that are removed from one answer."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._math_names import (
+from resources_servers.math_with_judge.math_names import (
     is_name,
     is_statement,
     name_free_integer,

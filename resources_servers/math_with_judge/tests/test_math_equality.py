@@ -5,7 +5,7 @@ import pytest
 
 from nemo_gym.failures import VerifierError
 from nemo_gym.processes.workers import WorkerPool
-from nemo_gym.verify.math_equality import (
+from resources_servers.math_with_judge.math_equality import (
     MAX_ANSWER_DEPTH,
     Equality,
     Rejection,
@@ -14,9 +14,9 @@ from nemo_gym.verify.math_equality import (
     compare_structures,
     is_equal,
 )
+from resources_servers.math_with_judge.tests.awkward_math_cases import awkward_cases
+from resources_servers.math_with_judge.tests.math_cases import Case, all_cases
 from tests.samples import one_in
-from tests.verify.awkward_math_cases import awkward_cases
-from tests.verify.math_cases import Case, all_cases
 
 pytestmark = pytest.mark.long_file
 

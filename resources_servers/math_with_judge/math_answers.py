@@ -11,8 +11,12 @@ import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
-from nemo_gym.verify._brackets import blank_brackets, is_one_bracket, split_outside_brackets
-from nemo_gym.verify._math_names import (
+from nemo_gym.verify.notation import FUNCTION_NAMES, is_same_spelling, normalize_spelling
+from nemo_gym.verify.numbers import Quantity, read_quantity
+from nemo_gym.verify.typesetting import strip_text_command, strip_typesetting
+from nemo_gym.verify.units import DEGREE, NO_UNIT, Unit, find_unit, read_unit
+from resources_servers.math_with_judge.brackets import blank_brackets, is_one_bracket, split_outside_brackets
+from resources_servers.math_with_judge.math_names import (
     is_name,
     is_statement,
     names_one_value,
@@ -20,12 +24,15 @@ from nemo_gym.verify._math_names import (
     write_both_signs,
     write_out_modulus,
 )
-from nemo_gym.verify._math_words import Time, Words, is_identifier, read_named_value, read_time, read_words
-from nemo_gym.verify._notation import FUNCTION_NAMES, is_same_spelling, normalize_spelling
-from nemo_gym.verify._restatements import split_restatement
-from nemo_gym.verify._typesetting import strip_text_command, strip_typesetting
-from nemo_gym.verify.numbers import Quantity, read_quantity
-from nemo_gym.verify.units import DEGREE, NO_UNIT, Unit, find_unit, read_unit
+from resources_servers.math_with_judge.math_words import (
+    Time,
+    Words,
+    is_identifier,
+    read_named_value,
+    read_time,
+    read_words,
+)
+from resources_servers.math_with_judge.restatements import split_restatement
 
 MAX_MEMBERS = 50
 

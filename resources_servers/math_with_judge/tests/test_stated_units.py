@@ -1,8 +1,8 @@
 import pytest
 
 from nemo_gym.verify.answers import AnswerForm, FinalAnswer, final_answer
-from nemo_gym.verify.math_equality import compare_plainly, compare_structures
-from nemo_gym.verify.stated_units import add_unit, read_unit_behind
+from resources_servers.math_with_judge.math_equality import compare_plainly, compare_structures
+from resources_servers.math_with_judge.stated_units import add_unit, read_unit_behind
 
 
 def accepts(expected: str, text: str) -> bool:

@@ -12,8 +12,6 @@ from nemo_gym.verify.answers import MAX_SEARCHED_CHARS, AnswerForm, FinalAnswer,
 from nemo_gym.verify.numbers import read_quantity
 from nemo_gym.verify.units import Unit, find_unit, read_unit
 
-__all__ = ["add_unit"]
-
 _LONGEST = 80
 """Maximum number of characters behind a box that are read."""
 _TYPESETTING = (

@@ -19,8 +19,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from nemo_gym.verify._math_answers import Unstructured
 from nemo_gym.verify.numbers import TOLERANCE, is_same_value
+from resources_servers.math_with_judge.math_answers import Unstructured
 
 if TYPE_CHECKING:
     from sympy import Expr  # type: ignore[import-untyped]

@@ -1,6 +1,6 @@
 import pytest
 
-from nemo_gym.verify._restatements import split_restatement
+from resources_servers.math_with_judge.restatements import split_restatement
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nemo_gym.verify._notation import FUNCTION_NAMES
+from nemo_gym.verify.notation import FUNCTION_NAMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import re
 
-from nemo_gym.verify._brackets import blank_brackets, split_outside_brackets
+from resources_servers.math_with_judge.brackets import blank_brackets, split_outside_brackets
 
 
 def test_brackets_are_blank_and_keep_their_length() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._math_words import (
+from resources_servers.math_with_judge.math_words import (
     Time,
     Words,
     affirms,

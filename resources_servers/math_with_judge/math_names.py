@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_gym.verify._notation import normalize_spelling
+from nemo_gym.verify.notation import normalize_spelling
 
 _ARGUMENT = r"(?:\\cdot\s*)?\([^()=<>]{0,20}\)"
 _NAME = re.compile(

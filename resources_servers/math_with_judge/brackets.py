@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nemo_gym.verify._typesetting import strip_braces
+from nemo_gym.verify.typesetting import strip_braces
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _TOKEN = re.compile(r"\\[{}]|\\(?:text|mathrm)\s*\{[^{}]*\}|\\[a-zA-Z]+|\\.|.", re.DOTALL)

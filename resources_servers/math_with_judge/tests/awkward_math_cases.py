@@ -6,7 +6,7 @@ A line is `one | other`, in the format of `math_cases`. The lines of `EQUAL` are
 
 from __future__ import annotations
 
-from tests.verify.math_cases import Case, read_cases
+from resources_servers.math_with_judge.tests.math_cases import Case, read_cases
 
 EQUAL = {
     "the same object in another notation": r"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._math_answers import (
+from resources_servers.math_with_judge.math_answers import (
     MAX_MEMBERS,
     Claims,
     Collection,
@@ -16,7 +16,7 @@ from nemo_gym.verify._math_answers import (
     Value,
     read_answer,
 )
-from nemo_gym.verify._math_words import Words
+from resources_servers.math_with_judge.math_words import Words
 
 
 @pytest.mark.parametrize(
