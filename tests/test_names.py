@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.public_names_page import is_facade
+
 PACKAGE = Path(__file__).resolve().parent.parent / "nemo_gym"
 
 CONTENT_MODULES = frozenset(
@@ -37,8 +39,8 @@ def test_no_public_class_name_is_defined_twice() -> None:
 
 IMPORT_PATHS = sorted(
     path
-    for path in [*PACKAGE.glob("*.py"), *PACKAGE.glob("servers/*.py")]
-    if path.parent != PACKAGE or path.stem not in CONTENT_MODULES
+    for path in PACKAGE.rglob("*.py")
+    if is_facade(parsed(path)) or (path.parent == PACKAGE and path.stem not in CONTENT_MODULES)
 )
 
 
