@@ -17,6 +17,7 @@ from nemo_gym.verify.typesetting import strip_text_command, strip_typesetting
 from nemo_gym.verify.units import DEGREE, NO_UNIT, Unit, find_unit, read_unit
 from resources_servers.math_with_judge.brackets import blank_brackets, is_one_bracket, split_outside_brackets
 from resources_servers.math_with_judge.math_names import (
+    drop_domains,
     is_name,
     is_statement,
     names_one_value,
@@ -178,7 +179,7 @@ _SEPARATORS = re.compile(
 
 
 def _read_list(text: str, depth: int) -> Answer | None:
-    parts = _drop_domains([part for part in split_outside_brackets(text, _SEPARATORS) if part])
+    parts = drop_domains([part for part in split_outside_brackets(text, _SEPARATORS) if part])
     if len(parts) < 2:
         return None if not parts or parts[0] == text else _read(parts[0], depth)
     if len(parts) > MAX_MEMBERS:
@@ -205,17 +206,6 @@ def _read_members(part: str, depth: int) -> Sequence[Answer]:
 
 
 _CONJUNCTIONS = {"land": "and", "wedge": "and", "lor": "or", "vee": "or"}
-
-
-def _drop_domains(parts: list[str]) -> list[str]:
-    r"""Remove `x \in \mathbb{R}` beside a statement about x."""
-    names = [match["name"] if (match := _REAL.fullmatch(part)) else None for part in parts]
-    return [
-        part
-        for part, name in zip(parts, names, strict=True)
-        if name is None
-        or not any(name in other for other, own in zip(parts, names, strict=True) if own is None)
-    ]
 
 
 def _join_inequalities(members: Sequence[Answer], conjunctions: Set[str]) -> Labelled | None:
@@ -382,7 +372,6 @@ def _read_bracketed(text: str, depth: int) -> Answer | None:
     return Collection(marks, tuple(member for part in parts for member in read(part, depth)))
 
 
-_REAL = re.compile(r"(?P<name>[a-zA-Z])\s*\\in\s*\\mathbb\{R\}")
 _CONDITION = re.compile(r"\\mid(?![a-zA-Z])|[|:]")
 _ELEMENT = re.compile(r"(?P<name>[^\\]+?|\\[a-zA-Z]+)\s*(?:\\in\s*(?:\\mathbb\{R\}|R))?")
 

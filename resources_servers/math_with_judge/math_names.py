@@ -41,6 +41,20 @@ def is_statement(text: str) -> bool:
     return re.fullmatch(r"(?:\\(?:neg|lnot)\s*)?[a-zA-Z]", text.strip()) is not None
 
 
+_REAL = re.compile(r"(?P<name>[a-zA-Z])\s*\\in\s*\\mathbb\{R\}")
+
+
+def drop_domains(parts: list[str]) -> list[str]:
+    r"""Remove `x \in \mathbb{R}` beside a statement about x."""
+    names = [match["name"] if (match := _REAL.fullmatch(part)) else None for part in parts]
+    return [
+        part
+        for part, name in zip(parts, names, strict=True)
+        if name is None
+        or not any(name in other for other, own in zip(parts, names, strict=True) if own is None)
+    ]
+
+
 _MODULUS_BOUND = re.compile(
     r"\|\s*(?P<name>[a-zA-Z])\s*\|\s*(?P<operator><|>|\\le|\\ge)(?![a-zA-Z])(?P<bound>[^|<>=]+)"
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resources_servers.math_with_judge.math_names import (
+    drop_domains,
     is_name,
     is_statement,
     name_free_integer,
@@ -69,3 +70,8 @@ def test_a_modulus_is_split_from_a_value_and_not_from_a_congruence() -> None:
 
 def test_both_signs_are_written() -> None:
     assert list(write_both_signs(r"1 \pm 2")) == ["1 + 2", "1 - 2"]
+
+
+def test_the_domain_of_a_name_beside_a_statement_about_it_is_dropped() -> None:
+    assert drop_domains([r"x \in \mathbb{R}", "x = 5"]) == ["x = 5"]
+    assert drop_domains([r"x \in \mathbb{R}", "y = 5"]) == [r"x \in \mathbb{R}", "y = 5"]
