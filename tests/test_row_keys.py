@@ -8,15 +8,8 @@ from pathlib import Path
 
 from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.rows import keys
+from tests.house_counts import ROOT, SERVERS, list_sources, parse_file
 
-ROOT = Path(__file__).resolve().parent.parent
-SOURCES = (
-    "nemo_gym",
-    "resources_servers",
-    "responses_api_agents",
-    "responses_api_models",
-    "environment_servers",
-)
 NAMES = {name: value for name, value in vars(keys).items() if name.endswith(("_KEY", "_PREFIX"))}
 """The constants of the keys."""
 KEYS = frozenset(NAMES.values())
@@ -54,14 +47,9 @@ WORDS = frozenset({"response", "reward", "tamperable", "failure_reason", "failur
 
 
 def source_files() -> Iterator[Path]:
-    for folder in SOURCES:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not {"tests", "template"} & set(path.relative_to(ROOT).parts):
-                yield path
-
-
-def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    for path in list_sources("nemo_gym", *SERVERS):
+        if "template" not in path.relative_to(ROOT).parts:
+            yield path
 
 
 def texts(tree: ast.Module) -> Iterator[str]:
@@ -93,7 +81,7 @@ def names(tree: ast.Module) -> Iterator[str]:
 
 def find_keys(path: Path) -> set[str]:
     """The keys that a file spells, as text or by a constant."""
-    tree = parse(path)
+    tree = parse_file(path)
     own = {text for text in texts(tree) if text in KEYS}
     if str(path.relative_to(ROOT)) in OTHER_OBJECTS:
         own -= WORDS
@@ -107,7 +95,7 @@ def test_few_files_spell_a_key() -> None:
 
 def test_every_exception_is_needed() -> None:
     for path in OTHER_OBJECTS:
-        assert WORDS & set(texts(parse(ROOT / path))), path
+        assert WORDS & set(texts(parse_file(ROOT / path))), path
 
 
 def test_reserved_names_have_a_home() -> None:
@@ -116,7 +104,7 @@ def test_reserved_names_have_a_home() -> None:
     found = {
         str(path.relative_to(ROOT)): [text for text in spelled if text.startswith(RESERVED_PREFIX)]
         for path in source_files()
-        if path not in homes and (spelled := list(texts(parse(path))))
+        if path not in homes and (spelled := list(texts(parse_file(path))))
     }
     assert {path: reserved for path, reserved in found.items() if reserved} == {}
 
