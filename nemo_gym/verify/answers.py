@@ -51,6 +51,7 @@ from nemo_gym.verify.sentences import cut_first_sentence
 __all__ = [
     "MAX_SEARCHED_CHARS",
     "AnswerForm",
+    "FinalAnswer",
     "final_answer",
     "final_text",
     "find_json",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from nemo_gym.verify._number_words import read_number_words
+from nemo_gym.verify.number_words import read_number_words
 from nemo_gym.verify.sentences import split_sentences
 
 _SEARCHED = 2_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._number_words import read_number_words
+from nemo_gym.verify.number_words import read_number_words
 
 
 @pytest.mark.parametrize(
