@@ -187,9 +187,10 @@ def _find_before(sentence: str, options: Options) -> Iterator[_Found]:
 
 _REPORTED = re.compile(
     r"(?:(?:often|commonly|widely|usually|generally|sometimes|frequently)\s+)?(?:believed|thought|said|assumed|considered"
-    r"|claimed|taken|mistaken)\b",
+    r"|claimed|taken|mistaken)\b|(?:untrue|false|wrong|incorrect|not\s+true)\s+(?:to\s+say\s+)?that\b",
     re.IGNORECASE,
 )
+"""Words that begin what others say, or what is denied."""
 _ALSO = re.compile(r"\balso\s+\Z", re.IGNORECASE)
 """Words before a second choice: "I choose B; I also choose C"."""
 
