@@ -64,6 +64,11 @@ class Work:
             for code, instructions in self.instructions.most_common(count)
         }
 
+    def clear(self) -> None:
+        """Forget everything that was counted."""
+        self.calls.clear()
+        self.instructions.clear()
+
     @property
     def calls_per_rollout(self) -> float:
         return self.calls.total() / _COUNTED
@@ -150,6 +155,8 @@ async def _work_of(gym: Any) -> Work:
         for _ in range(_WARM_UP):
             await attempt()
         with Counting() as work:
+            await attempt()  # on newer Pythons, the instructions of a function are traced from its second call on
+            work.clear()
             for _ in range(_COUNTED):
                 await attempt()
         return work
