@@ -86,6 +86,8 @@ class Counting:
         self._depth_in_stub = 0
 
     def __enter__(self) -> Work:
+        # Python 3.12 traces instructions only if some frame asked for them before tracing starts.
+        sys._getframe().f_trace_opcodes = True
         sys.settrace(self._enter)
         return self.work
 
