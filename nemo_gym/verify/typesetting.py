@@ -36,6 +36,7 @@ _LOOKS = Rewriting(
         (r"\\left\s*\\(?:\{|lbrace)\s*(\\begin\b.*?\\end\s*\{[a-z*]+\})\s*\\right\s*\.", r"\1"),
         (r"\\(?:left|right)\s*\.|\\(?:left|right|middle|[bB]igg?[lrm]?)(?![a-zA-Z])", ""),
         (r"\\(?:displaystyle|textstyle|limits|!)(?![a-zA-Z])", ""),
+        (r"\\[hv]?phantom\s*\{[^{}]*\}", ""),
         (r"\\lbrace(?![a-zA-Z])", r"\\{"),
         (r"\\rbrace(?![a-zA-Z])", r"\\}"),
         (r"\\lbrack(?![a-zA-Z])", "["),

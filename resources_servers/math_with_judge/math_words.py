@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nemo_gym.verify.notation import FUNCTION_NAMES
+from nemo_gym.verify.number_words import read_number_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +63,6 @@ def read_words(text: str) -> Words | None:
     return Words(unwrap_text(text), is_short=True) if free and not re.search(r"[=<>+*/^]", formula) else None
 
 
-_SMALL = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-)  # fmt: skip
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_NUMBERS = {word: number for number, word in enumerate(_SMALL)} | {
-    word: 10 * number for number, word in enumerate(_TENS, 2)
-}
-_NUMBER_WORDS = re.compile(
-    rf"(?:(?P<hundreds>{'|'.join(_SMALL[1:10])}) hundred(?: (?:and )?|$))?"
-    rf"(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_SMALL[1:10])}))?|(?P<small>{'|'.join(_SMALL)}))?"
-)
 _NAMED_SETS = {
     "all real numbers": "\\mathbb{R}", "all reals": "\\mathbb{R}", "all real values": "\\mathbb{R}",
     "the set of all real numbers": "\\mathbb{R}", "the set of real numbers": "\\mathbb{R}", "all real x": "\\mathbb{R}",
@@ -87,15 +76,14 @@ _RATIO = re.compile(r"\d+(?: to \d+)+")
 
 
 def read_named_value(text: str) -> str | None:
-    r"""Return the formula that words name, else None: `\text{five}` is 5, "all reals" `\mathbb{R}`, "2 to 3" 2:3."""
+    r"""Return the formula that words name, else None: `\text{five}` is 5, "all reals" `\mathbb{R}`, "2 to 3" 2:3.
+
+    "one half" is `\frac{1}{2}`, and "two million" 2000000.
+    """
     words = " ".join(unwrap_text(text).lower().split()).strip(" .")
     if _RATIO.fullmatch(words):
         return words.replace(" to ", ":")
-    number = _NUMBER_WORDS.fullmatch(words) if words else None
-    if number is None:
-        return _NAMED_SETS.get(words)
-    parts = [_NUMBERS.get(number[part] or "", 0) for part in ("hundreds", "tens", "ones", "small")]
-    return str(100 * parts[0] + sum(parts[1:]))
+    return _NAMED_SETS.get(words) or read_number_words(words)
 
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"

@@ -1,4 +1,4 @@
-r"""The unit that a text gives behind the box of its answer: `$\boxed{45}$ radians`, `\boxed{5}\text{ km}`.
+r"""The unit that a text gives behind its answer: `$\boxed{45}$ radians`, `\boxed{5}\text{ km}`, "She pays 45 cents."
 
 It counts only against an expected answer that has a unit: 45 radians are not 45 degrees.
 """
@@ -36,14 +36,18 @@ _WORDS = frozenset(
 
 
 def add_unit(expected: str, answer: FinalAnswer, text: str) -> str:
-    """Return the answer of `text`, with the unit behind its box if only the expected answer has a unit in itself."""
-    box = find_box(write_braces(text[-MAX_SEARCHED_CHARS:])) if answer.form is AnswerForm.BOXED else None
-    if box is None or read_inner_answer(box.answer) != answer.text or not _has_unit(expected):
+    """Return the answer of `text`, with the unit behind its box or number if only the expected answer has a unit."""
+    if not _has_unit(expected) or _has_unit(answer.text) or _WORDS_IN_BOX.search(answer.text):
         return answer.text
-    if _has_unit(answer.text) or _WORDS_IN_BOX.search(answer.text):
-        return answer.text
-    unit = read_unit_behind(box.rest)
+    unit = read_unit_behind(_find_words_behind(answer, text))
     return rf"{answer.text} \text{{ {unit}}}" if unit else answer.text
+
+
+def _find_words_behind(answer: FinalAnswer, text: str) -> str:
+    if answer.form is AnswerForm.SENTENCE:
+        return text.rpartition(answer.text)[2]
+    box = find_box(write_braces(text[-MAX_SEARCHED_CHARS:])) if answer.form is AnswerForm.BOXED else None
+    return box.rest if box and read_inner_answer(box.answer) == answer.text else ""
 
 
 _WORDS_IN_BOX = re.compile(r"\\(?:text|mathrm)|(?<![\\a-zA-Z])[a-zA-Z]{4}")

@@ -57,6 +57,7 @@ def test_words_know_whether_they_are_typeset_as_such() -> None:
         ("twenty-three", "23"),
         ("one hundred and five", "105"),
         ("all real numbers", r"\mathbb{R}"),
+        (r"\text{one half}", r"\frac{1}{2}"),
         ("fifth", None),
         ("five or six", None),
         ("", None),

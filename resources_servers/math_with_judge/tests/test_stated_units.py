@@ -29,6 +29,9 @@ def accepts(expected: str, text: str) -> bool:
         (r"4\pi\text{ cm}", r"It is $\boxed{4\pi}$ inches."),
         (r"60\text{ km/h}", r"The speed is $\boxed{60}$ m/s."),
         (r"30^\circ", r"It is $\boxed{30}$ rad."),
+        (r"90^\circ", "The angle is 90 radians."),
+        (r"\$45", "She pays 45 cents in total."),
+        (r"5\text{ km}", "So the distance is 5 miles."),
     ],
 )
 def test_another_unit_behind_the_box_is_another_answer(expected: str, text: str) -> None:
@@ -68,6 +71,9 @@ def test_another_unit_behind_the_box_is_another_answer(expected: str, text: str)
         (r"20^\circ\text{C}", r"It is $\boxed{20}$ degrees Celsius."),
         (r"5\text{ apples}", r"He has $\boxed{5}$ red apples."),
         (r"3:30", r"It is $\boxed{3:30}$ hours."),
+        (r"90^\circ", "The angle is 90 degrees."),
+        (r"\$45", "She pays 45 dollars in total."),
+        (r"5\text{ km}", "So the distance is 5 kilometers."),
     ],
 )
 def test_the_same_unit_or_none_behind_the_box_changes_nothing(expected: str, text: str) -> None:
