@@ -157,7 +157,8 @@ async def _work_of(gym: Any) -> Work:
         for _ in range(_WARM_UP):
             await attempt()
         with Counting() as work:
-            await attempt()  # on newer Pythons, the instructions of a function are traced from its second call on
+            # On newer Pythons, the instructions of a function are traced from its second call on.
+            await attempt()
             work.clear()
             for _ in range(_COUNTED):
                 await attempt()
