@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from tests import house_counts
 from tests.house_counts import (
     PACKAGE,
+    ROOT,
     count_comments,
     find_ecosystem_only,
     find_importers,
@@ -37,6 +40,16 @@ def test_importers_are_files_of_any_folder_that_scripts_and_texts_name(tmp_path:
     module = tmp_path / "module.py"
     module.write_text('import os\nfrom nemo_gym.rows import keys\nfrom . import x\nA = "nemo_gym.names:B"\n')
     assert list(find_imports(module)) == [("os", None), ("nemo_gym.rows", "keys"), ("nemo_gym.names", None)]
+
+
+def test_coverage_is_measured_of_the_rooms_whose_tests_run() -> None:
+    report = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["coverage"][
+        "report"
+    ]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (tested,) = re.findall(r"^COVERED := \$\(addprefix tests/,(.*)\)$", makefile, re.MULTILINE)
+    assert [f"nemo_gym/{room}/*" for room in tested.split()] == report["include"]
+    assert report["fail_under"] >= 96
 
 
 def test_comments_for_tools_do_not_count(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+__all__ = ["read_number_words"]
+
 _SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",

@@ -63,7 +63,7 @@ async def test_an_engine_that_is_silent_is_named_by_its_url() -> None:
 
 
 async def test_a_busy_agent_is_not_taken_for_a_dead_one() -> None:
-    await check(app_of({"/preflight": (200, b"{}")}), agent=hang, seconds=0.05)
+    await check(app_of({"/preflight": (200, b"{}")}), agent=hang, seconds=2)
 
 
 @pytest.mark.parametrize(("agent", "model"), [("absent", None), (None, "absent")])
