@@ -277,7 +277,8 @@ class RunExecution:
             must_be_complete=self.options.require_complete,
             estimate=estimate,
         )
-        self.close_files({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
+        ending = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
+        self.close_files(ending | ({"until": estimate.describe_end()} if estimate else {}))
         return summary
 
     async def _write_metrics(

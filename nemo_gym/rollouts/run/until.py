@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from nemo_gym import clock
 from nemo_gym.failures import ConfigError
@@ -30,7 +31,8 @@ from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, StopReason
 from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_live, write_estimate
 from nemo_gym.rollouts.run.until_target import UntilTarget, read_target
-from nemo_gym.rollouts.run.until_units import count_most_draws, find_units
+from nemo_gym.rollouts.run.until_tokens import TokenCount
+from nemo_gym.rollouts.run.until_units import count_most_draws, describe_most_draws, find_units
 from nemo_gym.rows.identity import RolloutId, identity_in
 from nemo_gym.rows.verdict import is_unwanted, read_reward
 from nemo_gym.statistics.allocation import Allocation, TaskMoments, allocate_draws, allocate_evenly
@@ -84,21 +86,20 @@ class UntilRun:
         self._moments = TaskMoments(len(self.units))
         self._order = iter(self._rng.sample(range(len(self.units)), len(self.units)))
         self._stored: Mapping[RolloutId, float] = {}
-        self._most_draws = most = count_most_draws(target, self.units)
-        self.mean = SequentialMean(
-            len(self.units), target.scaled_half_width, predicts=not target.generalizes, most_draws=most
-        )
+        self.tokens = TokenCount(target.most_tokens)
+        self._most_draws = count_most_draws(target, self.units)
+        self.mean = SequentialMean(len(self.units), target.scaled_half_width, predicts=not target.generalizes)
         self._allocation: Allocation = self._allocate()
         self._journal, self._file = journal, DrawFile(journal.files, self._describe_kind(repeats))
         self._continue()
         counters.aim = self
 
     def attach(self, stop: Stop) -> None:
-        """Let a reward outside its range end the run by `stop`."""
+        """Let a reward outside its range, or a ceiling that cannot be kept, end the run by `stop`."""
         self._stop = stop
 
     def watched(self, attempter: Attempter) -> Attempter:
-        """Return an attempter that tells of rollouts whose agents want no row."""
+        """Return an attempter that tells of tokens, and of rollouts whose agents want no row."""
         return _WatchedAttempter(attempter, self)
 
     # --- Drawing ------------------------------------------------------------------------------------------------
@@ -123,7 +124,13 @@ class UntilRun:
     @property
     def is_over(self) -> bool:
         """Return whether no further draw is due."""
-        return self.is_reached or (self._most_draws is not None and len(self._draws) >= self._most_draws)
+        return self.is_reached or self._find_ceiling() is not None
+
+    def _find_ceiling(self) -> str | None:
+        """Return the ceiling that ends the draws before their aim."""
+        if self.tokens.is_spent:
+            return f"+max_total_tokens={self.tokens.most}"
+        return describe_most_draws(self.target, self.units, len(self._draws))
 
     def _draw(self) -> OpenDraw | None:
         if self._values >= self._next_allocation:
@@ -178,6 +185,12 @@ class UntilRun:
         else:
             self.note_unknown(planned.identity)
 
+    def note_tokens(self, row: Mapping[str, Any]) -> None:
+        """Take the answer to an attempt."""
+        self.tokens.add(row)
+        if (fault := self.tokens.find_fault()) is not None:
+            self._stop.drain(fault)
+
     def note_unknown(self, identity: RolloutId) -> None:
         """Take the end of a rollout without a reward, which may have had any."""
         self._settle(identity, _UNKNOWN)
@@ -228,11 +241,11 @@ class UntilRun:
 
     def _continue(self) -> None:
         """Take the draws and the rows of earlier starts."""
-        rewards = self._stored = self._read_rewards()
         records = self._file.records
         drawn = {
             identity for record in records for identity in self.units[record.unit].rollouts(record.repeat)
         }
+        rewards = self._stored = self._read_rewards(drawn)
         self._use_other_rows({key: value for key, value in rewards.items() if key not in drawn})
         for record in records:
             self._take_stored(self._open(record))
@@ -244,13 +257,17 @@ class UntilRun:
             if identity in self._stored:
                 self._settle(identity, self._scale(identity, self._stored[identity]))
 
-    def _read_rewards(self) -> dict[RolloutId, float]:
-        path, rewards = self._journal.files.rows, dict[RolloutId, float]()
-        for line in read_lines(path) if holds_text(path) else ():
-            row: Mapping[str, object] = parse_json(line.content)
-            identity, reward = identity_in(dict(row)), read_reward(dict(row))
-            if identity is not None and reward is not None:
-                rewards[identity] = reward
+    def _read_rewards(self, drawn: Collection[RolloutId]) -> dict[RolloutId, float]:
+        """Return the rewards of all rows, and count the tokens of all attempts at rollouts that were drawn."""
+        rewards: dict[RolloutId, float] = {}
+        for path in (self._journal.files.rows, *self._journal.files.list_earlier_failures()):
+            for line in read_lines(path) if holds_text(path) else ():
+                row: dict[str, Any] = parse_json(line.content)
+                identity, reward = identity_in(row), read_reward(row)
+                if identity in drawn:
+                    self.tokens.add(row)
+                if identity is not None and reward is not None:
+                    rewards[identity] = reward
         return rewards
 
     def _use_other_rows(self, rewards: Mapping[RolloutId, float]) -> None:
@@ -278,6 +295,8 @@ class UntilRun:
             drawn=len(self._draws),
             unknown=sum(_UNKNOWN in draw.rewards.values() for draw in self._draws[: self._added]),
             is_reached=self.is_reached,
+            tokens=self.tokens,
+            ceiling=None if self.is_reached else self._find_ceiling(),
         )
 
     def describe(self) -> str:
@@ -285,7 +304,8 @@ class UntilRun:
         return describe_live(self.estimate)
 
     def conclude(self) -> UntilEstimate:
-        """Write the estimate and return it."""
+        """Write the estimate of all draws and return it."""
+        self.mean.finish()
         estimate = self.estimate
         self._counters.planned = self.drawn
         write_estimate(self._journal.files.estimate, estimate)
@@ -360,6 +380,8 @@ class _WatchedAttempter:
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         result = await self.attempter.attempt(task)
-        if isinstance(result, AgentAnswer) and is_unwanted(result.row):
-            self.run.note_unknown(task.identity)
+        if isinstance(result, AgentAnswer):
+            self.run.note_tokens(result.row)
+            if is_unwanted(result.row):
+                self.run.note_unknown(task.identity)
         return result

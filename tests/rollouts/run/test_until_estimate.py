@@ -13,6 +13,7 @@ from nemo_gym.rollouts.run.until_estimate import (
     describe_live,
     write_estimate,
 )
+from nemo_gym.rollouts.run.until_tokens import TokenCount
 from nemo_gym.statistics.sequential import Draw, SequentialMean
 from tests.rollouts.run.test_until_units import target_of
 
@@ -56,7 +57,14 @@ def test_the_estimate_is_in_units_of_the_reward(tmp_path: Path) -> None:
         mean.add(Draw(number % 2, 0.5, 0.5, 0.25, number // 2 % 2, number // 2 % 2))
     target = replace(target_of("±5%"), least=-1.0, most=3.0, half_width=0.2)
     estimate = UntilEstimate.of(
-        target, mean, units=2, rollouts_per_draw=1, drawn=1600, unknown=0, is_reached=True
+        target,
+        mean,
+        units=2,
+        rollouts_per_draw=1,
+        drawn=1600,
+        unknown=0,
+        is_reached=True,
+        tokens=TokenCount(None),
     )
     assert abs(estimate.mean - 1.0) < 0.1
     assert abs(estimate.half_width - 2 * (mean.interval.high - mean.interval.low)) < 1e-9

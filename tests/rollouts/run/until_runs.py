@@ -48,8 +48,13 @@ class RandomAgents:
         *,
         fails: float = 0.0,
         stop_after: int | None = None,
+        tokens: int | None = None,
+        lost: float = 0.0,
     ) -> None:
+        """`tokens`: of an attempt at most. `lost`: the share of attempts whose verifier fails after the answer."""
         self._means, self._fails, self._stop_after = means, fails, stop_after
+        self._tokens, self._lost = tokens, lost
+        self.spent: list[int] = []
         self._rng = random.Random(seed)
         self.attempts: Counter[tuple[int, int]] = Counter()
         self.stop = Stop()
@@ -62,7 +67,17 @@ class RandomAgents:
             self.stop.interrupt()
         if self._rng.random() < self._fails:
             return failure(f"down_{len(self.attempts)}")
-        return scored(task, float(is_right))
+        usage = self._count_usage(is_right)
+        if self._rng.random() < self._lost:
+            return scored(task, None, response={"output": [], "usage": usage}, _ng_failure_class="judge_down")
+        return scored(task, float(is_right), response={"output": [], "usage": usage})
+
+    def _count_usage(self, is_right: bool) -> dict[str, int] | None:
+        """Return the usage of an answer. Wrong answers are longer."""
+        if self._tokens is None:
+            return None
+        self.spent.append(self._rng.randint(1, self._tokens // 2) + (0 if is_right else self._tokens // 2))
+        return {"input_tokens": 1, "output_tokens": self.spent[-1] - 1, "total_tokens": self.spent[-1]}
 
 
 async def run_until(
@@ -77,7 +92,7 @@ async def run_until(
     settings = CollectSettings(
         datasets=(DatasetFile(dataset, repeats),),
         output=folder / "out.jsonl",
-        limits=RunLimits(16, drain_s=0.5),
+        limits=RunLimits(16, drain_s=0.5, first_wait_s=0.001),
         existing=Existing.RESUME if resume else Existing.REFUSE,
         **options,
     )
