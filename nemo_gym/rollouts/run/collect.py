@@ -344,9 +344,10 @@ class RunExecution:
         """Return the estimate of a run with an aim, whose plan is what it has drawn."""
         if self.until is None:
             return None
-        self.rollouts = self.until.drawn
         self.planned = self.until.count_planned_by_agent()
-        return self.until.conclude()
+        estimate = self.until.conclude()
+        self.rollouts = self.counters.planned
+        return estimate
 
     def _summarize(
         self, results: Mapping[str, AggregateResult], estimate: UntilEstimate | None

@@ -43,7 +43,7 @@ class UntilEstimate:
     rollouts: int
     """The rollouts in the interval."""
     drawn: int
-    """The rollouts that were drawn, those in flight included."""
+    """The rollouts that were drawn, those in flight and those that do not count included."""
     unknown: int
     """Rollouts in the interval without a reward: it allows for any that they may have had."""
     fixed: int
@@ -61,6 +61,8 @@ class UntilEstimate:
     """The ceiling of tokens."""
     ceiling: str | None = None
     """What ended the run before its aim; None if nothing has."""
+    voided: int = 0
+    """Draws before a kill that do not count."""
 
     @classmethod
     def of(
@@ -71,17 +73,16 @@ class UntilEstimate:
         units: int,
         rollouts_per_draw: int,
         drawn: int,
+        voided: int,
         unknown: int,
         is_reached: bool,
         tokens: TokenCount,
         ceiling: str | None = None,
     ) -> UntilEstimate:
         """Return the estimate of a mean of draws."""
-        limits, width, is_pair = mean.interval, target.most - target.least, target.pair is not None
         fixed, fixed_known = _count_fixed(target, mean, rollouts_per_draw)
-        low, center, high = (
-            width * (2 * value - 1) if is_pair else target.least + width * value
-            for value in (limits.low, mean.estimate, limits.high)
+        center, low, high = (
+            _unscale(target, value) for value in (mean.estimate, mean.interval.low, mean.interval.high)
         )
         return cls(
             str(target),
@@ -93,7 +94,7 @@ class UntilEstimate:
             low,
             high,
             mean.draws * rollouts_per_draw,
-            drawn * rollouts_per_draw,
+            (drawn + voided) * rollouts_per_draw,
             unknown,
             fixed,
             fixed_known,
@@ -101,6 +102,7 @@ class UntilEstimate:
             uncounted=tokens.uncounted,
             most_tokens=tokens.most,
             ceiling=ceiling,
+            voided=voided,
         )
 
     @property
@@ -110,6 +112,12 @@ class UntilEstimate:
     def describe_end(self) -> dict[str, Any]:
         """Return what the manifest records of the end of a start."""
         return {name: getattr(self, name) for name in _ENDING}
+
+
+def _unscale(target: UntilTarget, value: float) -> float:
+    """Return a value of the scale from 0 to 1 in units of the reward."""
+    width = target.most - target.least
+    return width * (2 * value - 1) if target.pair is not None else target.least + width * value
 
 
 def _count_fixed(target: UntilTarget, mean: SequentialMean, rollouts_per_draw: int) -> tuple[int, int]:
@@ -155,6 +163,11 @@ def describe_closing(estimate: UntilEstimate) -> Iterator[str]:
         yield f"The aim ({estimate.aim}) was not reached{_describe_ceiling(estimate)}."
     if estimate.unknown:
         yield f"{estimate.unknown:,} draws have no reward: the interval allows for any that they may have had."
+    if estimate.voided:
+        yield (
+            f"{estimate.voided:,} draws do not count: the run was stopped before the end of earlier ones, and whatever "
+            "is over by then is rather short."
+        )
     yield _describe_saving(estimate)
     if estimate.uncounted:
         yield f"{estimate.uncounted:,} rows have no count of tokens: those above leave them out."

@@ -89,8 +89,8 @@ def count_most_draws(target: UntilTarget, units: Sequence[DrawUnit]) -> int | No
     return DRAWS_OF_A_PAIR * len(units) if most is None and target.pair is not None else most
 
 
-def describe_most_draws(target: UntilTarget, units: Sequence[DrawUnit], draws: int) -> str | None:
-    """Return what bounds a run to this number of draws, as the subject of a sentence; None if it is below the bound."""
+def find_bound(target: UntilTarget, units: Sequence[DrawUnit], draws: int) -> str | None:
+    """Return what ends a run after this number of draws, as the subject of a sentence; None for nothing."""
     most = count_most_draws(target, units)
     if most is None or draws < most:
         return None

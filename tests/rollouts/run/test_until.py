@@ -75,6 +75,52 @@ async def test_a_stopped_run_goes_on_with_its_draws(tmp_path: Path) -> None:
     assert summary.exit_code == 0
 
 
+async def test_rollouts_that_a_kill_has_lost_are_not_attempted_again(tmp_path: Path) -> None:
+    """Those in flight are rather the wrong ones, so new attempts at them would make the mean too high."""
+    before: set[tuple[int, int]] = set()
+    for start, stop_after in enumerate((60, 70, None)):
+        agents = RandomAgents({AGENT: MEANS}, start, stop_after=stop_after, is_killed=True)
+        summary = await run_until(tmp_path, agents, 20, until="±7%", resume=start > 0)
+        assert not before & agents.attempts.keys()
+        before |= agents.attempts.keys()
+    estimate = estimate_of(summary)
+    assert estimate.is_reached
+    assert estimate.unknown == 2  # one of each kill
+    assert estimate.voided > 0
+    assert (summary.exit_code, summary.missing) == (0, 0)
+    assert estimate.drawn == len(before)
+    assert f"{estimate.voided} draws do not count" in "\n".join(describe_closing(estimate))
+    again = await run_until(tmp_path, RandomAgents({AGENT: MEANS}), 20, until="±7%", resume=True)
+    assert estimate_of(again) == estimate
+
+
+async def test_a_kill_of_a_pair_loses_draws_of_both(tmp_path: Path) -> None:
+    better = [min(1.0, mean + 0.3) for mean in MEANS]
+    before: set[tuple[int, int]] = set()
+    for start, stop_after in enumerate((40, None)):
+        means = {AGENT: better, OTHER: MEANS}
+        agents = RandomAgents(means, start, stop_after=stop_after, is_killed=True)
+        summary = await run_until(tmp_path, agents, 20, until=PAIR, resume=start > 0)
+        assert not before & agents.attempts.keys()
+        before |= agents.attempts.keys()
+    assert estimate_of(summary).is_reached
+    assert estimate_of(summary).unknown >= 1
+    assert summary.missing == 0
+
+
+async def test_killed_rollouts_of_tasks_like_these_are_lost_too(tmp_path: Path) -> None:
+    before: set[tuple[int, int]] = set()
+    for start, stop_after in enumerate((60, None)):
+        agents = RandomAgents({AGENT: [0.5] * 600}, start, stop_after=stop_after, is_killed=True)
+        summary = await run_until(
+            tmp_path, agents, 600, until="±8%", generalize=True, repeats=2, resume=start > 0
+        )
+        assert not before & agents.attempts.keys()
+        before |= agents.attempts.keys()
+    assert estimate_of(summary).is_reached
+    assert summary.missing == 0
+
+
 async def test_a_finished_run_that_is_resumed_draws_nothing(tmp_path: Path) -> None:
     first = await run_until(tmp_path, RandomAgents({AGENT: MEANS}), 20, until="±8%")
     agents = RandomAgents({AGENT: MEANS})
@@ -102,7 +148,7 @@ async def test_rows_of_a_run_without_an_aim_help_to_predict_and_do_not_count(tmp
     await run_until(tmp_path, RandomAgents({AGENT: MEANS}), 20, repeats=3)
     summary = await run_until(tmp_path, RandomAgents({AGENT: MEANS}, 5), 20, until="±10%", resume=True)
     estimate = estimate_of(summary)
-    assert len(read_rows(tmp_path / "out.jsonl")) == 60 + estimate.drawn
+    assert len(read_rows(tmp_path / "out.jsonl")) == 60 + estimate.drawn == summary.counters.planned
     assert min(draw["repeat"] for draw in read_draws(tmp_path)) == 3
 
 

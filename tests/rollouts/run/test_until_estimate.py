@@ -62,6 +62,7 @@ def test_the_estimate_is_in_units_of_the_reward(tmp_path: Path) -> None:
         units=2,
         rollouts_per_draw=1,
         drawn=1600,
+        voided=0,
         unknown=0,
         is_reached=True,
         tokens=TokenCount(None),

@@ -14,7 +14,7 @@ from nemo_gym.rollouts.run.until_units import (
     DRAWS_OF_A_PAIR,
     DrawUnit,
     count_most_draws,
-    describe_most_draws,
+    find_bound,
     find_units,
 )
 from nemo_gym.rows.identity import RolloutId
@@ -89,6 +89,6 @@ def test_the_most_draws() -> None:
 )
 def test_the_bound_of_draws_is_named(options: dict[str, Any], draws: int, bound: str) -> None:
     units = [DrawUnit(task, 2, (0, 1)) for task in range(10)]
-    assert describe_most_draws(target_of(**options), units, draws) == bound
-    assert describe_most_draws(target_of(**options), units, draws - 1) is None
-    assert describe_most_draws(target_of(), units, 10**9) is None
+    assert find_bound(target_of(**options), units, draws) == bound
+    assert find_bound(target_of(**options), units, draws - 1) is None
+    assert find_bound(target_of(), units, 10**9) is None
