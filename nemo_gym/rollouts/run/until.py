@@ -88,6 +88,7 @@ class UntilRun:
         self._order = iter(self._rng.sample(range(len(self.units)), len(self.units)))
         self._stored: Mapping[RolloutId, float] = {}
         self._lost: set[RolloutId] = set()
+        self._is_drawing = False
         self._other_rows = 0
         """Rows of the output that are those of no draw that counts."""
         self.tokens = TokenCount(target.most_tokens)
@@ -96,6 +97,7 @@ class UntilRun:
         self._allocation: Allocation = self._allocate()
         self._journal, self._file = journal, DrawFile(journal.files, self._describe_kind(repeats))
         self._continue()
+        self._is_drawing = True
         counters.aim = self
 
     def attach(self, stop: Stop) -> None:
@@ -236,7 +238,7 @@ class UntilRun:
             each = self._draws[self._added]
             has_changed |= self.mean.add(Draw(*_members(each.record), *self._value_of(each)))
             self._added += 1
-        if has_changed:
+        if has_changed and self._is_drawing:
             self._counters.planned = self._count_planned()
             with suppress(ConfigError):  # a full disk ends the run at its next row
                 write_estimate(self._journal.files.estimate, self.estimate)

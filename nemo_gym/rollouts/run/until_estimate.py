@@ -1,6 +1,7 @@
 """`<stem>_estimate.json`: what a run with `until` knows, and the same in words.
 
-The file is replaced at every change of the interval, so a viewer shows it while the run goes on.
+The file is replaced at every change of the interval, so a viewer shows it while the run goes on. Its `text` is what the
+closing table says.
 """
 
 from __future__ import annotations
@@ -132,7 +133,8 @@ def _count_fixed(target: UntilTarget, mean: SequentialMean, rollouts_per_draw: i
 
 def write_estimate(path: Path, estimate: UntilEstimate) -> None:
     """Write the file. Raises `ConfigError` if the disk refuses it."""
-    write_atomically(path, orjson.dumps(asdict(estimate), option=orjson.OPT_INDENT_2) + b"\n")
+    content = asdict(estimate) | {"text": [*describe_closing(estimate)]}
+    write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def describe_live(estimate: UntilEstimate) -> str:
@@ -150,17 +152,9 @@ def describe_closing(estimate: UntilEstimate) -> Iterator[str]:
         yield f"estimate: {write_number(estimate.mean)}, 95 % interval {limits} (±{write_number(estimate.half_width)})"
     else:
         yield from _describe_pair(estimate, limits)
-    over = (
-        f"all tasks like these {estimate.tasks:,}, of which they are a random sample"
-        if estimate.generalizes
-        else f"these {estimate.tasks:,} tasks, were each attempted without end"
-    )
-    yield (
-        f"The interval is that of the mean over {over}. It is valid at whatever moment one looks or stops: at most 5 "
-        "of 100 such runs ever show an interval without the mean."
-    )
+    yield describe_meaning(estimate)
     if not estimate.is_reached:
-        yield f"The aim ({estimate.aim}) was not reached{_describe_ceiling(estimate)}."
+        yield f"The aim ({estimate.aim}) is not reached{_describe_ceiling(estimate)}."
     if estimate.unknown:
         yield f"{estimate.unknown:,} draws have no reward: the interval allows for any that they may have had."
     if estimate.voided:
@@ -171,6 +165,20 @@ def describe_closing(estimate: UntilEstimate) -> Iterator[str]:
     yield _describe_saving(estimate)
     if estimate.uncounted:
         yield f"{estimate.uncounted:,} rows have no count of tokens: those above leave them out."
+
+
+def describe_meaning(estimate: UntilEstimate) -> str:
+    """Return the meaning of the interval."""
+    means = "the difference of the means" if estimate.pair else "the mean"
+    over = (
+        f"over all tasks like these {estimate.tasks:,}, of which they are a random sample"
+        if estimate.generalizes
+        else f"that these {estimate.tasks:,} tasks would have if each were attempted without end"
+    )
+    return (
+        f"The interval is that of {means} {over}. It is valid at whatever moment one looks or stops: at most 5 of 100 "
+        "such runs ever show an interval without it. The mean of the rows differs: uncertain tasks have more of them."
+    )
 
 
 def _describe_ceiling(estimate: UntilEstimate) -> str:
@@ -188,7 +196,7 @@ def _describe_pair(estimate: UntilEstimate, limits: str) -> Iterator[str]:
     if estimate.is_reached:
         better, worse = (one, other) if estimate.low >= 0 else (other, one)
         least = min(abs(estimate.low), abs(estimate.high))
-        yield f"{better} is better than {worse}, by more than {write_number(least)}."
+        yield f"{better} is better than {worse}, by more than {write_number(least)}, at 95 % confidence."
     else:
         yield f"No difference between {one} and {other} is shown."
 
