@@ -255,6 +255,10 @@ Answer: 9
 No, that is wrong.
 Answer: ANSWER
 """),
+    Spellings(ONLY_BOXES | NO_DENIALS | LAST_LINE, r"""
+The answer is ANSWER.
+The answer is not 9.
+"""),
     Spellings(ONLY_BOXES | ONLY_LINES | NO_DENIALS, r"""
 <answer>9</answer> No: <answer>ANSWER</answer>
 """),
@@ -449,6 +453,12 @@ The answer is less than $\boxed{ANSWER}$.
 Answer: ANSWER, 9
 """),
     Spellings(NO_DENIALS | ONLY_BOXES | {REASONING, MCQA_LINE, MCQA_WORDS}, r"""
+Answer: \boxed{ANSWER}
+
+Many say ANSWER, but the answer is 9.
+---
+\boxed{ANSWER}. That is a lie.
+---
 <answer>ANSWER</answer>
 
 Actually, this is incorrect.

@@ -19,8 +19,8 @@ from nemo_gym.verify.answers import (
     strip_reasoning,
 )
 from nemo_gym.verify.matching import normalize
-from nemo_gym.verify.math_equality import compare_plainly
 from nemo_gym.verify.numbers import read_quantity
+from resources_servers.math_with_judge.math_equality import compare_plainly
 from resources_servers.mcqa.choices import ANY_LETTER, ChoiceFormat, read_choice
 
 

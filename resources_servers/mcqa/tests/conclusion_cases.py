@@ -29,6 +29,7 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "My choice is B.",
     ),
     "a name that ends its sentence": (
+        "So B it is.",
         "A is a gas, so B.",
         "Therefore: B",
         "Hence, B.",
@@ -59,6 +60,9 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "Although C is tempting, B is correct.",
     ),
     "another language": (
+        "Правильный ответ — вариант B.",
+        "Antwort B) ist richtig, weil A) ein Gas ist.",
+        "La réponse B est correcte, car A est un gaz.",
         "答案：B",
         "正确答案是 B。",
         "所以选 B",
@@ -103,6 +107,7 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "Carbon has six protons. The element with five is **Boron**.",
     ),
     "JSON": (
+        '```json\n{"reason": "Option A is a gas.", "choice": "B"}\n```',
         '{"answer": "B"}',
         '```json\n{"reasoning": "five protons", "answer": "B"}\n```',
         '{"answer": "Boron"}',
@@ -137,6 +142,8 @@ CHOSEN: dict[str, tuple[str, ...]] = {
 
 NOT_CHOSEN: dict[str, tuple[str, ...]] = {
     "several options": (
+        "I choose B; I also choose C.",
+        "I pick A. I also pick B.",
         "I choose B or C.",
         "The correct option is B or C.",
         "Option B and option C are correct.",
