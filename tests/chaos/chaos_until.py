@@ -131,7 +131,7 @@ def test_kills(tmp_path: Path) -> None:
     A kill loses what is in flight. Every third run finishes it, as an interrupt does.
     """
     means = [float(each) for each in np.random.default_rng(3).uniform(size=20)]
-    truth, covered, runs, off = float(np.mean(means)), 0, max(1, RUNS // 10), []
+    truth, covered, runs, off = float(np.mean(means)), 0, max(1, RUNS // 20), []
     for seed in range(runs):
         folder = tmp_path / str(seed)
         folder.mkdir()

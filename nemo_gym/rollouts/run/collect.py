@@ -114,7 +114,9 @@ def _begin_draws(settings: CollectSettings, checked: CheckedInput, execution: Ru
 
     try:
         tasks = Plan(checked.plan, numbers=checked.inspection.numbers).read_tasks()
-        execution.until = begin_draws(settings, list(tasks), execution.journal, execution.counters)
+        execution.until = begin_draws(
+            settings, list(tasks), execution.journal, execution.counters, execution.gym.config
+        )
     except BaseException as error:
         execution.close_files({"end": "broken", "error": str(error)})
         raise

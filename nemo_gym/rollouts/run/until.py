@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_gym import clock
@@ -27,6 +27,7 @@ from nemo_gym.rollouts.plan.task_rows import RepeatedTask
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter
 from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.required_servers import name_with_model
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, StopReason
 from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_live, write_estimate
@@ -390,10 +391,17 @@ def begin_draws(
     tasks: Sequence[tuple[int, Sequence[RepeatedTask]]],
     journal: Journal,
     counters: RunCounters,
+    config: Mapping[str, Any],
 ) -> UntilRun:
-    """Return the draws of a run. Raises `ConfigError` if those of earlier starts are of another kind."""
+    """Return the draws of a run of the gym with `config`.
+
+    Raises `ConfigError` if those of earlier starts are of another kind.
+    """
     target = read_target(settings)
     assert target is not None
+    if target.pair is not None:
+        one, other = (name_with_model(agent, config) for agent in target.pair)
+        target = replace(target, labels=(one, other))
     return UntilRun(
         target,
         tasks,

@@ -64,6 +64,8 @@ class UntilEstimate:
     """What ended the run before its aim; None if nothing has."""
     voided: int = 0
     """Draws before a kill that do not count."""
+    labels: tuple[str, str] | None = None
+    """The agents of the pair with their models."""
 
     @classmethod
     def of(
@@ -104,6 +106,7 @@ class UntilEstimate:
             most_tokens=tokens.most,
             ceiling=ceiling,
             voided=voided,
+            labels=target.labels,
         )
 
     @property
@@ -191,7 +194,7 @@ def _describe_ceiling(estimate: UntilEstimate) -> str:
 
 def _describe_pair(estimate: UntilEstimate, limits: str) -> Iterator[str]:
     assert estimate.pair is not None
-    one, other = estimate.pair
+    one, other = estimate.labels or estimate.pair
     yield f"difference: {write_number(estimate.mean)} ({one} less {other}), 95 % interval {limits}"
     if estimate.is_reached:
         better, worse = (one, other) if estimate.low >= 0 else (other, one)

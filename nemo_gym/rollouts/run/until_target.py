@@ -38,6 +38,8 @@ class UntilTarget:
     most_rollouts: int | None
     most_tokens: int | None = None
     """The tokens after which nothing is drawn."""
+    labels: tuple[str, str] | None = None
+    """The agents of the pair as a reader knows them: with their models."""
 
     @property
     def scaled_half_width(self) -> float | None:

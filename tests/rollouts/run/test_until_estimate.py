@@ -46,9 +46,13 @@ def test_an_aim_that_was_not_reached_and_unknown_rewards() -> None:
 
 def test_a_pair() -> None:
     assert "a is better than b, by more than 0.010, at 95 % confidence." in closing(PAIR)
-    assert "b is better than a, by more than 0.010, at 95 % confidence." in closing(replace(PAIR, low=-0.05, high=-0.01))
+    assert "b is better than a, by more than 0.010, at 95 % confidence." in closing(
+        replace(PAIR, low=-0.05, high=-0.01)
+    )
     assert "No difference between a and b is shown." in closing(replace(PAIR, low=-0.01, is_reached=False))
     assert describe_live(PAIR).startswith("difference 0.030")
+    named = replace(PAIR, labels=("a (Qwen/Qwen3-8B)", "b (org/other)"))
+    assert "a (Qwen/Qwen3-8B) is better than b (org/other), by more than 0.010" in closing(named)
 
 
 def test_the_estimate_is_in_units_of_the_reward(tmp_path: Path) -> None:

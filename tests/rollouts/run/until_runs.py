@@ -27,6 +27,7 @@ from tests.rollouts.doubles import AGENT, failure, scored, write_dataset
 
 OTHER = "other_agent"
 _LOST_AT_MOST = 12
+_LONG_S = 2.0
 
 
 def gym_of(*agents: str) -> DiscoveredGym:
@@ -83,12 +84,13 @@ class RandomAgents:
         return scored(task, float(is_right), response={"output": [], "usage": usage})
 
     async def _be_killed(self, is_right: bool, left: float) -> None:
-        """Kill the run at the last attempt. The last wrong answers before it do not come."""
+        """Kill the run at the last attempt. The last wrong answers before it take long."""
         if left < 0:
             self.stop.interrupt()
             self.stop.interrupt()
-        if left < 0 or (left < _LOST_AT_MOST and not is_right):
             await asyncio.Event().wait()
+        if left < _LOST_AT_MOST and not is_right:
+            await asyncio.sleep(_LONG_S)
 
     def _count_usage(self, is_right: bool) -> dict[str, int] | None:
         """Return the usage of an answer. Wrong answers are longer."""
