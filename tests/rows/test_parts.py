@@ -8,6 +8,7 @@ import pytest
 
 from nemo_gym.failures import InputError
 from nemo_gym.rows.parts import (
+    count_tokens,
     is_reserved,
     read_agent,
     read_agent_or_unknown,
@@ -41,6 +42,23 @@ def test_members_are_read() -> None:
     assert (read_agent(ROW), read_task_source(ROW), read_seconds(ROW)) == ("mine", "env", 1.5)
     assert read_output(ROW) == read_response(ROW)["output"]
     assert read_usage(ROW) == {"output_tokens": 3}
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}, 8),
+        ({"input_tokens": 5, "output_tokens": 3}, 8),
+        ({"output_tokens": 3}, 3),
+        ({"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}, None),
+        ({"total_tokens": "8"}, None),
+        ({"total_tokens": float("nan"), "input_tokens": 2}, 2),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_tokens_are_counted_as_the_engine_did(usage: Any, tokens: int | None) -> None:
+    assert count_tokens({"response": {"usage": usage}}) == tokens
 
 
 def test_the_data_of_a_task_is_what_its_environment_reads() -> None:
