@@ -93,7 +93,8 @@ CORRECTED_ANSWER = (
 
 _OTHERS = (
     r"(?:many|most|some|few|people|students?|others|one|someone|somebody|anyone|everyone|they|he|she|textbooks?|authors?"
-    r"|books?|keys?|readers?|beginners?|calculators?|friends?|colleagues?|teachers?|sources?|manuals?|models?)"
+    r"|books?|keys?|readers?|beginners?|calculators?|friends?|colleagues?|teachers?|sources?|manuals?|models?|brother|sister"
+    r"|mother|father|mom|dad|wife|husband|son|daughter|uncle|aunt|boss|tutor|neighbou?r|classmates?|forums?|websites?|internet)"
 )
 _SAYING = (
     r"(?:say|says|said|think|thinks|thought|claim|claims|claimed|believe|believes|believed|argue|argues|assume|assumes"
@@ -104,7 +105,12 @@ _ASIDE = re.compile(
     r"|intuitive|least|worst|earlier|previous|prior|former|old|original|initial|first|textbook|book|key"
     r"|their|his|her|(?!(?:it|that|this|here|there|let|what|question|problem|task)['’])[a-z]+['’]s|students?['’])"
     r"\s+(?:[a-z]+\s+){0,2}answers?\b"
-    rf"|\b{_OTHERS}\b[^.!?;]{{0,60}}?\b{_SAYING}\b[^.!?;]*\banswer\b)[^.!?;]*\Z",
+    rf"|\b{_OTHERS}\b[^.!?;]{{0,60}}?\b{_SAYING}\b[^.!?;]*\banswer\b"
+    rf"|\baccording\s+to\s+(?:the\s+|my\s+|a\s+|an\s+)?{_OTHERS}\b[^.!?;]*\banswer\b"
+    r"|\b(?:untrue|false|wrong|incorrect|not\s+true)\s+(?:to\s+say\s+)?that\b[^.!?;]*\banswer\b"
+    r"|\b(?:for|in|of|to)\s+the\s+(?:previous|preceding|last|earlier|other|next)\s+(?:question|exercise|problem|task|one)\b"
+    r"[^.!?;]*\banswer\b|\bif\s+the\s+(?:question|problem|task|exercise)\s+(?:is|was|were|had|asked|asks)\b[^.!?;]*\banswer\b"
+    r")[^.!?;]*\Z",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(

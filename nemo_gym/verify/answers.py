@@ -355,7 +355,8 @@ def _is_open_box(lines: Sequence[str]) -> bool:
 def tidy(answer: str) -> str:
     """Remove quotes, emphasis, math marks, the reason behind a number, and the text after the sentence."""
     sentence = _REASON.sub("", cut_first_sentence(answer.strip())).strip().strip("\"'“”")
-    sentence = _INSTEAD.sub("", _EXCLAMATION.sub("", sentence))
+    for remark, plain in _REMARKS:
+        sentence = remark.sub(plain, sentence)
     emphasized = _EMPHASIZED.fullmatch(sentence)
     return strip_math_marks(emphasized["content"] if emphasized else sentence)
 
@@ -366,12 +367,28 @@ _REASON = re.compile(
     re.DOTALL,
 )
 """The reason or remark that follows a number or a formula: "18, since 9*2=18", "$x=1$ is the only solution"."""
-_INSTEAD = re.compile(
-    r"\Anot\s[^.;:]{1,80}?,?\s+but\s+(?:rather\s+|in\s+fact\s+)?(?=[-+$\\\d])", re.IGNORECASE
+_NOT_ELSEWHERE = r"(?:not|no|nicht|et\s+non|non|y\s+no|und\s+nicht|e\s+não|não|niet|не)"
+_REMARKS = (
+    # not 6, as one may think, but 7
+    (
+        re.compile(r"\Anot\s[^.;:]{1,80}?,?\s+but\s+(?:rather\s+|in\s+fact\s+)?(?=[-+$\\\d])", re.IGNORECASE),
+        "",
+    ),
+    # $81$ !: after a space the mark is no factorial
+    (re.compile(r"(?<=[$)\]])\s+!\Z"), ""),
+    # 81 (not 18, which is the sum)
+    (re.compile(rf"(?<=[\d}}$%\]])\s+\({_NOT_ELSEWHERE}\s[^()]*\)\Z", re.IGNORECASE), ""),
+    # 3/4, that is, 0.75
+    (
+        re.compile(
+            r"(?<=[\d}$%\]]),\s*(?:that\s+is|i\.e\.|or\s+equivalently|d\.\s?h\.|das\s+heißt|o\s+sea|es\s+decir|c['’]est-à-dire"
+            r"|soit|cioè|ou\s+seja|т\.\s?е\.|то\s+есть)\s*,?\s*(?=[-+$\\\d])",
+            re.IGNORECASE,
+        ),
+        " = ",
+    ),
 )
-"""Words before the answer: "not 6, as one may think, but 7"."""
-_EXCLAMATION = re.compile(r"(?<=[$)\]])\s+!\Z")
-"""A mark after a space is no factorial, behind a formula in dollars: "$81$ !"."""
+"""Words beside a number that leave its value, and what stands in their place."""
 _EMPHASIZED = re.compile(
     r"(?:(?P<mark>[*_])(?=[^\s*_])|<(?P<tag>b|strong|i|em|u|code|mark)>)(?P<content>[^*<>]*)"
     r"(?(mark)(?P=mark)|</(?P=tag)>)",
@@ -386,6 +403,8 @@ _INNER_MARK = re.compile(
 
 def read_inner_answer(answer: str) -> str:
     r"""Return the answer in an answer with a second mark: "Answer: 5" in a box, `\boxed{5}` in a tag."""
+    emphasized = _EMPHASIZED_ANSWER.fullmatch(answer)
+    answer = emphasized["answer"] if emphasized else answer
     boxed = last_boxed(answer) if _ONE_BOX.fullmatch(answer) else None
     if boxed:
         return boxed
@@ -393,6 +412,7 @@ def read_inner_answer(answer: str) -> str:
     return (cut_at_closing_brace(match["answer"]) if match else "") or answer
 
 
+_EMPHASIZED_ANSWER = re.compile(r"(\*\*|__)(?P<answer>[^*_\s](?:[^*_]*[^*_\s])?)\1")
 _ONE_BOX = re.compile(r"[\s$*]*(?:\\[(\[])?\s*\\(?:boxed|fbox)\s*\{.*\}\s*(?:\\[)\]])?[\s$*.]*", re.DOTALL)
 
 

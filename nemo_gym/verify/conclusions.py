@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from nemo_gym.verify.answer_marks import find_aside
 from nemo_gym.verify.number_words import read_number_words
 from nemo_gym.verify.sentences import split_sentences
 
@@ -125,7 +126,7 @@ def find_conclusion(text: str) -> str | None:
     for find in finders:
         value = find(clause)
         if value:
-            return value
+            return None if find_aside(sentence.partition(value)[0]) is not None else value
     return None
 
 

@@ -333,6 +333,13 @@ _SHORT_WORDS = frozenset((
 """The only words of fewer than four letters that a phrase starts with: others may be products of letters."""
 
 
+_FOREIGN_SCALE = re.compile(
+    r"тыс|мил|млн|млрд|трил|десят|сот|полов|трет|четверт|процент|градус|[万萬億亿兆千百十]|만|억|천|퍼센트|ألف|آلاف|مليون|مليار"
+    r"|هزار|हज|लाख|करोड़|nghìn|ngàn|triệu|tỷ|trăm|phần|%|drittel|hälfte|mitjà|mil|milh|tausend"
+)
+"""Beginnings of words in other languages that make another quantity of a number."""
+
+
 def changes_quantity(word: str) -> bool:
     """Return whether a word, in lower case, makes another quantity of the number before it."""
     return _CHANGING.fullmatch(word) is not None
@@ -352,6 +359,8 @@ def names_thing(words: Sequence[str], *, is_single: bool) -> bool:
         return False
     if any(changes_quantity(word) or (len(word) == 1 and word != "a") for word in words):
         return False
+    if not all(word.isascii() for word in words):
+        return not any(_FOREIGN_SCALE.match(word) for word in words)
     if any(_DESCRIBING.fullmatch(word) for word in words):
         return _PLURAL.fullmatch(words[-1]) is not None
     return is_single or any(word in _COUNTING or _PLURAL.fullmatch(word) for word in words)

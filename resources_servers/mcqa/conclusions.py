@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nemo_gym.verify.answer_marks import FOREIGN_ANSWER_WORDS
+from nemo_gym.verify.answer_marks import FOREIGN_ANSWER_WORDS, find_aside
 from nemo_gym.verify.corrections import find_retraction, is_crossed_out
 from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.option_texts import Options, find_same, has_phrase
@@ -168,7 +168,8 @@ def _find_before(sentence: str, options: Options) -> Iterator[_Found]:
     for cue, may_explain in _BEFORE:
         for match in cue.finditer(sentence):
             statement = sentence[match.end() :]
-            if _is_open(sentence[: match.start()]) or _REPORTED.match(statement):
+            is_aside = find_aside(sentence[: match.end()]) is not None
+            if is_aside or _is_open(sentence[: match.start()]) or _REPORTED.match(statement):
                 continue
             if _ALSO.search(sentence[: match.start()]):
                 yield _Found(match.end(), Conclusion(None))
@@ -186,9 +187,10 @@ def _find_before(sentence: str, options: Options) -> Iterator[_Found]:
 
 _REPORTED = re.compile(
     r"(?:(?:often|commonly|widely|usually|generally|sometimes|frequently)\s+)?(?:believed|thought|said|assumed|considered"
-    r"|claimed|taken|mistaken)\b",
+    r"|claimed|taken|mistaken)\b|(?:untrue|false|wrong|incorrect|not\s+true)\s+(?:to\s+say\s+)?that\b",
     re.IGNORECASE,
 )
+"""Words that begin what others say, or what is denied."""
 _ALSO = re.compile(r"\balso\s+\Z", re.IGNORECASE)
 """Words before a second choice: "I choose B; I also choose C"."""
 

@@ -418,6 +418,16 @@ The answer is clear.
 The answer is correct.
 """),
     Spellings(NO_DENIALS, r"""
+My brother claims that the answer is ANSWER.
+---
+According to the forum the answer is ANSWER.
+---
+For the previous exercise, the answer is ANSWER.
+---
+If the question is about another year, the answer is ANSWER.
+---
+It is untrue that the answer is ANSWER.
+---
 Answer: ANSWER
 Answer: 9
 ---
@@ -453,6 +463,15 @@ The answer is less than $\boxed{ANSWER}$.
 Answer: ANSWER, 9
 """),
     Spellings(NO_DENIALS | ONLY_BOXES | {REASONING, MCQA_LINE, MCQA_WORDS}, r"""
+Answer: ANSWER
+Please disregard the above, it is wrong.
+---
+This is the format: \boxed{ANSWER}. I don't have a result.
+---
+The answer is ANSWER. I have no answer to this one.
+---
+$\boxed{ANSWER}$ is what most students write, but it is wrong.
+---
 Answer: \boxed{ANSWER}
 
 Many say ANSWER, but the answer is 9.

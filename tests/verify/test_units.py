@@ -116,3 +116,15 @@ def test_a_phrase_starts_with_a_word_and_not_with_a_product_of_letters() -> None
 def test_a_word_changes_a_quantity_as_a_whole() -> None:
     assert changes_quantity("twenty")
     assert not changes_quantity("twentysomethings")
+
+
+@pytest.mark.parametrize("phrase", ["möglichkeiten", "яблок", "quả táo", "通り"])
+def test_words_of_other_scripts_name_a_counted_thing(phrase: str) -> None:
+    assert names_thing(phrase.split(), is_single=False)
+
+
+@pytest.mark.parametrize(
+    "phrase", ["миллионов", "тысяч", "万", "億円", "만", "مليون", "triệu", "процентов", "π"]
+)
+def test_words_of_other_scripts_that_change_the_number_name_none(phrase: str) -> None:
+    assert not names_thing(phrase.split(), is_single=False)

@@ -124,6 +124,8 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "Option A is correct. No, wait: option B is correct.",
     ),
     "words after a mark that leave it": (
+        "Answer: B. The other three are wrong.",
+        "Answer: B. Every boron atom has five protons, but not the other way round.",
         "\\boxed{B}\n\nA is wrong because it has 18 protons.",
         "\\boxed{B}\n\nA is true of noble gases only.",
         "Answer: B\n\nC would be correct if it had one proton less.",
@@ -142,6 +144,8 @@ CHOSEN: dict[str, tuple[str, ...]] = {
 
 NOT_CHOSEN: dict[str, tuple[str, ...]] = {
     "several options": (
+        "\\boxed{A} \\boxed{B} \\boxed{C}",
+        "\\boxed{A}\\ \\boxed{B} (choose what you like)",
         "I choose B; I also choose C.",
         "I pick A. I also pick B.",
         "I choose B or C.",
@@ -205,6 +209,8 @@ NOT_CHOSEN: dict[str, tuple[str, ...]] = {
         "La respuesta no es B.",
     ),
     "what others say": (
+        "My sister thinks the answer is B.",
+        "According to the website the answer is B.",
         "Many students choose B.",
         "Some say that B is correct.",
         "A common mistake is to choose B.",
