@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["ANSWER_WORDS", "FOREIGN_ANSWER_WORDS", "WEAK_ANSWER_MARKS"]
+__all__ = ["ANSWER_WORDS", "FOREIGN_ANSWER_WORDS", "WEAK_ANSWER_MARKS", "find_aside"]
 
 _VERDICT = r"(?:correct|right|wrong|incorrect|clear|obvious|unique|below|above|as follows)\b"
 """Words that say something about an answer, after "the answer is"."""
