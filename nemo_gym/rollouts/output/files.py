@@ -114,6 +114,11 @@ class RunFiles:
         return self._build_path("_draws.jsonl")
 
     @property
+    def attempts(self) -> Path:
+        """The folder with the records of attempts that may go on (`attempt_records`)."""
+        return self._build_path("_attempts")
+
+    @property
     def estimate(self) -> Path:
         """The estimate of a run with `until`, and its interval."""
         return self._build_path("_estimate.json")
@@ -204,7 +209,7 @@ class RunFiles:
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted(named | separate | {*self.list_viewer_files()})
+        paths = sorted(named | separate | {*self.list_viewer_files(), self.attempts})
         return [each for path in paths for each in (build_journal_path(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:
