@@ -153,6 +153,9 @@ class DurableAttempts:
         return list(self._describe(kept.attempts, kept.bytes))
 
     def _describe(self, attempts: int, size: int) -> Iterator[str]:
+        if self.records.changes:
+            listed = "; ".join(map(str, self.records.changes[:3]))
+            yield f"interrupted attempts of the earlier start began afresh, because the run has changed: {listed}"
         if self.continued:
             yield f"{self.continued:,} attempts went on where an earlier one was interrupted"
         yield (
