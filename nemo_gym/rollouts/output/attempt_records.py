@@ -42,6 +42,9 @@ class AttemptRecords:
 
     folder: Path
     run: str
+    """The name of this start of the run, which begins the sessions of its attempts: a session is never used again."""
+    earlier_run: str | None = None
+    """The name of the start before, whose attempts may still be ending."""
     changes: list[Change] = field(default_factory=list)
     """The changes since the records of an earlier start were made, for which they are not continued."""
     _latest: dict[RolloutId, int] = field(default_factory=dict)
@@ -52,8 +55,15 @@ class AttemptRecords:
     """Bytes of the records that were deleted because their rows are safe."""
 
     @classmethod
-    def open(cls, files: RunFiles, identity: dict[str, Any], finished: FinishedRollouts) -> AttemptRecords:
-        """Open the records of a run with this identity, and delete those of finished rollouts.
+    def open(
+        cls,
+        files: RunFiles,
+        identity: dict[str, Any],
+        finished: FinishedRollouts,
+        *,
+        keeps_all: bool = False,
+    ) -> AttemptRecords:
+        """Open the records of a run with this identity, and delete those of finished rollouts unless it `keeps_all`.
 
         Raises `ConfigError` if the folder cannot be used.
         """
@@ -68,14 +78,14 @@ class AttemptRecords:
             ) from error
         before = _read_run(folder)
         changes = [] if before is None else _find_changes(before, identity)
-        run = before["run"] if before is not None and not changes else new_run()
-        records = cls(folder, run, changes)
+        run, earlier = new_run(), before["run"] if before is not None else None
+        records = cls(folder, run, earlier, changes)
         for name in list_attempts(folder):
             records._latest[name.identity] = max(name.number, records._latest.get(name.identity, 0))
         if changes:
             records._first = {each: number + 1 for each, number in records._latest.items()}
-        for identity_of_row in [each for each in records._latest if each in finished]:
-            records.delete(identity_of_row)
+        for settled in [each for each in records._latest if each in finished and not keeps_all]:
+            records.delete(settled)
         write_atomically(folder / _RUN_FILE, orjson.dumps({"run": run, "identity": identity}))
         return records
 

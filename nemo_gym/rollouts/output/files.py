@@ -186,9 +186,14 @@ class RunFiles:
         except OSError as error:
             raise _unwritable(self.folder, error.strerror or str(error)) from error
 
-    def move_aside(self) -> RunFiles | None:
-        """Rename the files of an earlier run to the first free `<stem>.<n>`; return them, or None if there are none."""
+    def move_aside(self, *, keeps_attempts: bool = False) -> RunFiles | None:
+        """Rename the files of an earlier run to the first free `<stem>.<n>`; return them, or None if there are none.
+
+        `keeps_attempts`: the records of its attempts stay, because the run goes on.
+        """
         present = self._every_file()
+        if not keeps_attempts and self.attempts.exists():
+            present.append(self.attempts)
         if not present:
             return None
         aside = next(run for run in map(self._number, count(1)) if not run._every_file())
@@ -209,7 +214,7 @@ class RunFiles:
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted(named | separate | {*self.list_viewer_files(), self.attempts})
+        paths = sorted(named | separate | {*self.list_viewer_files()})
         return [each for path in paths for each in (build_journal_path(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:

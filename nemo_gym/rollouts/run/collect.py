@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nemo_gym.clock import monotonic, wall_clock
@@ -110,7 +111,9 @@ async def _begin_durable(
 
     journal, gym = execution.journal, execution.gym
     try:
-        records = await asyncio.to_thread(AttemptRecords.open, journal.files, identity, journal.finished)
+        keeps_all = settings.keep_attempts == "all"
+        open_records = partial(AttemptRecords.open, keeps_all=keeps_all)
+        records = await asyncio.to_thread(open_records, journal.files, identity, journal.finished)
         return await begin_durable(agents, records, settings, execution.caller, execution.servers, gym.config)
     except BaseException as error:
         execution.close_files({"end": "broken", "error": str(error)})
@@ -281,7 +284,8 @@ class RunExecution:
             self.close_files({"end": "broken", "error": repr(error)})
             raise
         budget = [self._budget.describe()] if self._budget and self._budget.is_spent else []
-        durable = await self.durable.end() if self.durable is not None else []
+        is_complete = self.stop.reason is None
+        durable = await self.durable.end(is_complete=is_complete) if self.durable is not None else []
         summary = CollectSummary(
             files=self.journal.files,
             agents=self._summarize(results, estimate),

@@ -31,10 +31,10 @@ from nemo_gym.rollouts.run.options import DurabilityOptions
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
 from nemo_gym.rows.compose import add_replay, append_replay
 from nemo_gym.rows.identity import RolloutId
-from nemo_gym.transport import Caller, Deadline, read_reply_failure
+from nemo_gym.transport import Caller, Deadline, RetryBudget, read_reply_failure
 from nemo_gym.transport.control import DURABLE_RUNS
 
-_ANSWERS_WITHIN_S = 30.0
+_ANSWERS_WITHIN_S, _LAST_WITHIN_S = 30.0, 2.0
 _LOST = (MISMATCH, STALE)
 """The failures after which an attempt begins afresh."""
 
@@ -135,6 +135,8 @@ class DurableAttempts:
         about = {"run": self.records.run, "durability": self.options.durability}
         folder = self.records.folder.resolve()
         for server in self.models:
+            if self.records.earlier_run is not None:
+                await self._post(server, {"run": self.records.earlier_run}, is_last=True)
             for written in await self._post(server, {**about, "folder": str(folder)}):
                 try:
                     (folder / str(written)).unlink()
@@ -145,9 +147,12 @@ class DurableAttempts:
                         remedy="Write the rows to a folder that all machines of the gym share, or +durability=off.",
                     ) from error
 
-    async def end(self) -> list[str]:
-        """Tell the model servers that the run has ended. Return notes for the closing table."""
-        for server in self.models:
+    async def end(self, *, is_complete: bool = True) -> list[str]:
+        """Tell the model servers that a complete run has ended. Return notes for the closing table.
+
+        One that was stopped ends at once. The start that resumes it tells them.
+        """
+        for server in self.models if is_complete else ():
             await self._post(server, {"run": self.records.run}, is_last=True)
         kept = await asyncio.to_thread(self.records.end)
         return list(self._describe(kept.attempts, kept.bytes))
@@ -167,11 +172,10 @@ class DurableAttempts:
     async def _post(self, server: str, body: Mapping[str, Any], *, is_last: bool = False) -> list[str | None]:
         """Post to every process of a model server, and return the names that they wrote."""
         urls = self.caller.directory.replicas(server)
-        by_url = self.caller.narrow_to_urls(urls)
+        by_url = self.caller.narrow_to_urls(urls, RetryBudget(attempts=1) if is_last else None)
+        within_s, dumped = _LAST_WITHIN_S if is_last else _ANSWERS_WITHIN_S, orjson.dumps(body)
         asking = (
-            by_url.call(
-                url, "POST", DURABLE_RUNS, body=orjson.dumps(body), deadline=Deadline.after(_ANSWERS_WITHIN_S)
-            )
+            by_url.call(url, "POST", DURABLE_RUNS, body=dumped, deadline=Deadline.after(within_s))
             for url in urls
         )
         written: list[str | None] = []

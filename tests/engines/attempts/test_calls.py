@@ -19,7 +19,7 @@ from tests.engines.gateway.rollouts import WITH_TOKEN, gateway
 
 RUN = "d0123456789ab"
 FIRST, SECOND = f"{RUN}.0.0.a0", f"{RUN}.0.0.a1"
-CALLS = {
+CALLS: dict[str, dict[str, Any]] = {
     "/v1/responses": {"input": "hello"},
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "hello"}]},
     "/v1/messages": {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 50, "model": "m"},

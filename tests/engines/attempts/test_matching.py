@@ -120,7 +120,7 @@ def test_each_single_change_is_refused_at_its_turn(
     matcher = build_matcher(recorded)
     for call in recorded[:wrong]:
         say(matcher, call)
-    changed = change(recorded[wrong].turns, at, how)
+    changed = change(tuple(recorded[wrong].turns), at, how)
     if changed == recorded[wrong].turns:
         return
     first = next(

@@ -34,7 +34,7 @@ def test_attempts_are_numbered_over_all_starts(tmp_path: Path) -> None:
     for name in names:
         leave_attempt(records.folder / name.folder, answered=1)
     again = open_records(tmp_path)
-    assert again.run == records.run
+    assert (again.run != records.run, again.earlier_run) == (True, records.run), "no session is used twice"
     assert again.may_continue(FIRST)
     assert again.name_next(FIRST).number == 2
 
@@ -68,7 +68,6 @@ def test_an_attempt_is_not_continued_in_a_changed_run(tmp_path: Path, changes: d
     records = open_records(tmp_path, engines={"policy": {"id": "n"}})
     leave_attempt(records.folder / records.name_next(FIRST).folder, answered=2)
     again = open_records(tmp_path, **{"engines": {"policy": {"id": "n"}}, **changes})
-    assert again.run != records.run
     assert again.changes
     assert not again.may_continue(FIRST)
     assert again.name_next(FIRST).number == 1
@@ -92,6 +91,16 @@ def test_records_of_finished_rollouts_are_deleted(tmp_path: Path) -> None:
     assert again.written > 100
 
 
+def test_a_run_that_keeps_all_keeps_records_of_finished_rollouts_too(tmp_path: Path) -> None:
+    records = open_records(tmp_path)
+    leave_attempt(records.folder / records.name_next(FIRST).folder, answered=1)
+    finished = FinishedRollouts()
+    finished.add(FIRST)
+    files = RunFiles.from_output(tmp_path / "out.jsonl")
+    AttemptRecords.open(files, IDENTITY, finished, keeps_all=True)
+    assert measure(records.folder).attempts == 1
+
+
 def test_the_folder_goes_with_its_last_record(tmp_path: Path) -> None:
     records = open_records(tmp_path)
     leave_attempt(records.folder / records.name_next(FIRST).folder, answered=1)
@@ -106,7 +115,7 @@ def test_the_folder_goes_with_its_last_record(tmp_path: Path) -> None:
 def test_a_damaged_note_of_the_run_begins_another(tmp_path: Path) -> None:
     records = open_records(tmp_path)
     (records.folder / "run.json").write_text("{")
-    assert open_records(tmp_path).run != records.run
+    assert open_records(tmp_path).earlier_run is None
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:

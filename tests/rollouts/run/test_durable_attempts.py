@@ -166,7 +166,10 @@ async def test_a_model_server_that_writes_elsewhere_is_refused(tmp_path: Path) -
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b'{"written": ".proof"}'})
 
-    config = {"policy": {"responses_api_models": {"vllm_model": {}}}, "env": {"resources_servers": {"x": {}}}}
+    config: dict[str, Any] = {
+        "policy": {"responses_api_models": {"vllm_model": {}}},
+        "env": {"resources_servers": {"x": {}}},
+    }
     caller = Caller(Directory({"policy": ["http://policy"]}), InMemoryTransport({"http://policy": answer}))
     with pytest.raises(ConfigError, match="no disk is shared"):
         await begin_durable(
