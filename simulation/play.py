@@ -168,6 +168,7 @@ class _Play:
 
     def _invariants(self) -> list[Invariant]:
         scenario = self._scenario
+        durable: list[Invariant] = [EngineAnswersOnce(self._files.attempts), self._crashes]
         return [
             NothingTwice(),
             NothingLost(scenario),
@@ -185,7 +186,7 @@ class _Play:
             InterruptedRunsEnd(),
             FilesRecover(),
             NoSurprises(),
-            *([EngineAnswersOnce(self._files.attempts), self._crashes] if scenario.is_durable else []),
+            *(durable if scenario.is_durable else ()),
         ]
 
     # --- The run and its starts ---------------------------------------------------------------------------------

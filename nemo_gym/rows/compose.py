@@ -263,6 +263,11 @@ def add_replay(row: AnyRow, about: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, REPLAY_KEY: dict(about)}
 
 
+def add_fork(row: AnyRow, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the parent of which it is a fork."""
+    return {**row, FORK_KEY: dict(about)}
+
+
 def append_replay(line: bytes, about: Mapping[str, Any]) -> bytes:
     """Return the JSON of a row with what its replay was. The rest of its bytes stays as it is."""
     return line.rstrip()[:-1] + b"," + orjson.dumps({REPLAY_KEY: about})[1:]

@@ -150,6 +150,13 @@ def measure(folder: Path) -> Kept:
     return Kept(len(names), sum(sizes))
 
 
+def delete_all(folder: Path) -> Kept:
+    """Delete all records in a folder, and return what they were."""
+    deleted = measure(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    return deleted
+
+
 def _read_run(folder: Path) -> dict[str, Any] | None:
     try:
         found = orjson.loads((folder / _RUN_FILE).read_bytes())

@@ -95,12 +95,9 @@ class DurableAttempts:
     ) -> AttemptResult:
         """Return the result of a replaying attempt with its account, or the failure of one that did not repeat."""
         record, recorded = read_attempt(folder), len(read_attempt(source).list_answered())
-        failure = _find_mismatch(recorded, record, result)
-        if failure is None and isinstance(result, Failure):
-            failure = result
+        failure = find_replay_failure(recorded, record, result, self.options)
         if failure is not None:
-            is_over = failure.code in _LOST and self.options.on_mismatch == "fail"
-            return replace(failure, retryable=False) if is_over else failure
+            return failure
         assert isinstance(result, AgentAnswer)
         about = describe_replay(record, source.name, ReplayMode.CONTINUE, self.options, seconds)
         encoded = append_replay(result.encoded, about) if result.encoded is not None else None
@@ -230,6 +227,18 @@ def describe_replay(
         "strict": options.replay_strict,
         "seconds": round(seconds, 3),
     }
+
+
+def find_replay_failure(
+    recorded: int, record: AttemptRecord, result: AttemptResult, options: DurabilityOptions
+) -> Failure | None:
+    """Return the failure of an attempt that replays `recorded` calls; None if it has repeated them and has a row."""
+    failure = _find_mismatch(recorded, record, result)
+    if failure is None and isinstance(result, Failure):
+        failure = result
+    if failure is not None and failure.code in _LOST and options.on_mismatch == "fail":
+        return replace(failure, retryable=False)
+    return failure
 
 
 def _find_mismatch(recorded: int, record: AttemptRecord, result: AttemptResult) -> Failure | None:
