@@ -38,7 +38,7 @@ from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
 log = logging.getLogger(__name__)
 
-_MOST_OPEN = 4096
+_MOST_OPEN = 1024
 """Attempts whose state is in memory; that of an older one is read again with its next call."""
 _CALL = CALL_HEADER.encode()
 _JSON: RawHeaders = [(b"content-type", b"application/json")]
@@ -106,7 +106,7 @@ class AttemptCalls:
         """Forget a run that has ended."""
         self.runs.pop(run, None)
         for session in [name for name, attempt in self._attempts.items() if attempt.name.run == run]:
-            del self._attempts[session]
+            self._attempts.pop(session).writer.close()
 
     async def _find(self, session: str) -> OpenAttempt | None:
         """Return the state of a durable attempt; None for another session."""
@@ -124,7 +124,7 @@ class AttemptCalls:
             await asyncio.to_thread(_restore, attempt, folder, self._server)
         attempt = self._attempts.setdefault(session, attempt)
         while len(self._attempts) > _MOST_OPEN:
-            self._attempts.popitem(last=False)
+            self._attempts.popitem(last=False)[1].writer.close()
         return attempt
 
     async def _answer(

@@ -51,5 +51,5 @@ def read_plan(folder: Path) -> ReplayPlan | None:
     """Return what the attempt with the record in `folder` replays; None if it begins afresh."""
     try:
         return ReplayPlan.model_validate_json((folder / _FILE).read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None

@@ -8,6 +8,7 @@ is one that nobody answered.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +72,7 @@ class AttemptWriter:
         self._process = process
         self._prompts: list[tuple[int, bytes, str]] = []
         """Length, digest and place of the latest prompts' ids, as text."""
-        self._is_open = False
+        self._descriptor: int | None = None
 
     def begin(self, call: str, line: Mapping[str, Any]) -> None:
         self._append({"call": call, "process": self._process, **line})
@@ -86,25 +87,29 @@ class AttemptWriter:
 
     def flush(self) -> None:
         """Wait until all lines are on the disk."""
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        if self._descriptor is not None:
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file, which the next line opens again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __del__(self) -> None:
+        self.close()
 
     def _append(self, line: Mapping[str, Any]) -> None:
         data = orjson.dumps(line) + b"\n"
-        if not self._is_open:
+        if self._descriptor is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self.path.exists():
+            # Kept open: opening the file for every line would cost more than writing it.
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._descriptor = os.open(self.path, flags, 0o600)
+            if os.fstat(self._descriptor).st_size:
                 data = b"\n" + data  # the line before may be torn
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            if os.write(descriptor, data) < len(data):
-                raise OSError(28, "the disk is full")
-        finally:
-            os.close(descriptor)
-        self._is_open = True
+        if os.write(self._descriptor, data) < len(data):
+            raise OSError(errno.ENOSPC, "the disk is full")
 
     def _pack(self, call: str, place: int, reply: EngineReplyKept) -> dict[str, Any]:
         """Return a reply as it is recorded. Its body is kept as bytes: nothing is parsed or dumped again."""
@@ -119,12 +124,16 @@ class AttemptWriter:
             return {**about, "body": orjson.Fragment(body)}
         start, end = found
         ids, name = body[start:end], f"{call}/{place}"
-        kept, base = 0, None
+        kept, base, hashed = 0, None, hashlib.sha256()
         for length, digest, earlier in reversed(self._prompts):
-            if ids[length : length + 1] in (b",", b"") and _digest(ids[:length]) == digest:
-                kept, base = length, earlier
+            if ids[length : length + 1] not in (b",", b""):
+                continue
+            begins = hashlib.sha256(ids[:length])
+            if begins.digest() == digest:
+                kept, base, hashed = length, earlier, begins
                 break
-        self._prompts = [*self._prompts[1 - _KEPT_PROMPTS :], (len(ids), _digest(ids), name)]
+        hashed.update(ids[kept:])
+        self._prompts = [*self._prompts[1 - _KEPT_PROMPTS :], (len(ids), hashed.digest(), name)]
         cut = body[: start - 1] + b"null" + body[end + 1 :]
         prompt = {"base": base, "kept": kept, "ids": ids[kept:].decode()}
         return {**about, "body": orjson.Fragment(cut), "prompt": prompt}
@@ -228,7 +237,3 @@ def _find_ids(body: bytes) -> tuple[int, int] | None:
         return None
     end = body.find(b"]", start)
     return (start, end) if end >= start else None
-
-
-def _digest(text: bytes) -> bytes:
-    return hashlib.sha256(text).digest()[:12]
