@@ -10,7 +10,7 @@ from pydantic import Field
 from nemo_gym.cli.collect_rollouts import COMMAND as COLLECT
 from nemo_gym.cli.collect_rollouts import OutputKeys, RunningGymKeys, run_in_loop, run_until_stopped
 from nemo_gym.cli.command import Command, ExitCode
-from nemo_gym.rollouts.run.options import LimitOptions
+from nemo_gym.rollouts.run.options import LimitOptions, NoiseClass
 
 if TYPE_CHECKING:
     from nemo_gym.rollouts.lookback.forks import ForkSettings, Parent
@@ -33,7 +33,7 @@ class ForkKeys(RunningGymKeys, LimitOptions, OutputKeys):
     repeat: int | None = Field(None, ge=0, description="Fork this repeat only.")
     rewind: bool = Field(False, description="A single fork, which stands for the rest of its parent.")
     dry_run: bool = Field(False, description="Print the calls and tokens that forks share and pay, and end.")
-    replay_noise: list[str] = Field(
+    replay_noise: list[NoiseClass] = Field(
         default_factory=list, description="Classes of text that may differ, as for ng_collect_rollouts."
     )
     replay_strict: bool = Field(False, description="Changed instructions are a mismatch, too.")
@@ -53,27 +53,26 @@ COMMAND = Command(
 
 
 def fork_rollouts(keys: ForkKeys) -> int:
-    from nemo_gym.rollouts.lookback.forks import find_parents
+    from nemo_gym.rollouts.lookback.forks import check_output, find_parents
     from nemo_gym.rollouts.lookback.stored import StoredRun
 
     run = StoredRun(Path(keys.input_jsonl_fpath))
     settings = _build_settings(keys, run)
-    gym = run_in_loop(keys.find_gym())
-    parents = find_parents(run, keys.turn, gym.config, task=keys.task, repeat=keys.repeat)
+    parents = find_parents(run, keys.turn, task=keys.task, repeat=keys.repeat)
     if keys.dry_run:
         _print_cost(keys, parents)
         return ExitCode.COMPLETE
+    check_output(settings, run)
+    gym = run_in_loop(keys.find_gym())
     return run_in_loop(_fork(keys, settings, run, parents, gym))
 
 
 def _build_settings(keys: ForkKeys, run: StoredRun) -> ForkSettings:
-    from nemo_gym.engines.attempts.noise import Noise
     from nemo_gym.engines.attempts.plans import ReplayMode
     from nemo_gym.rollouts.lookback.forks import ForkSettings
     from nemo_gym.rollouts.output.manifest import AllowedChanges
     from nemo_gym.rollouts.run.options import DurabilityOptions
 
-    Noise(keys.replay_noise)
     files = run.files
     given = keys.output_jsonl_fpath
     return ForkSettings(

@@ -25,7 +25,7 @@ from nemo_gym.rollouts.lookback._reverifier import find_task_row
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.journal import Existing, open_journal
+from nemo_gym.rollouts.output.journal import Existing, open_journal, refuse_existing
 from nemo_gym.rollouts.output.manifest import (
     AllowedChanges,
     Manifest,
@@ -97,7 +97,6 @@ class Parent(NamedTuple):
 def find_parents(
     run: StoredRun,
     turn: int,
-    config: Mapping[str, Any],
     *,
     task: int | None = None,
     repeat: int | None = None,
@@ -110,6 +109,7 @@ def find_parents(
         if record.mismatches or (name.identity in latest and latest[name.identity][0] > name.number):
             continue
         latest[name.identity] = name.number, folder / name.folder, record
+    config = _read_manifest(run).identity.get("config", {})
     wanted = [each for each in sorted(latest) if task in (None, each.task) and repeat in (None, each.repeat)]
     if not wanted:
         raise _no_record(run, task, repeat)
@@ -199,7 +199,7 @@ class ForkAttempts(DurableAttempts):
             mode=self.mode,
             source=str(parent.folder.resolve()),
             calls=parent.calls,
-            noise=options.replay_noise,
+            noise=[*options.replay_noise],
             strict=options.replay_strict,
             seed=number + 1,
         )
@@ -239,6 +239,13 @@ def plan_forks(parents: Sequence[Parent], forks: int) -> Iterator[tuple[PlannedA
             yield PlannedAttempt(identity, parent.agent, row), parent, number
 
 
+def check_output(settings: ForkSettings, run: StoredRun) -> None:
+    """Raise `ConfigError` if the forks would be written over another run."""
+    files = RunFiles.from_output(settings.output)
+    files.refuse_inputs(run.files.present())
+    refuse_existing(files, settings.existing)
+
+
 async def fork(
     settings: ForkSettings,
     run: StoredRun,
@@ -254,7 +261,6 @@ async def fork(
     servers = find_required_servers({parent.agent for parent in parents}, gym.config)
     identity = _require_same(run, servers, gym, settings)
     files = RunFiles.from_output(settings.output)
-    files.refuse_inputs(run.files.present())
     planned = {attempt.identity for attempt, _, _ in forks}
     journal = await asyncio.to_thread(
         open_journal,
@@ -295,13 +301,7 @@ def _require_same(
     run: StoredRun, servers: Mapping[str, Mapping[str, Any]], gym: DiscoveredGym, settings: ForkSettings
 ) -> dict[str, Any]:
     """Return the identity of the forks. Raises `ConfigError` if the gym is not the one that made the parents."""
-    manifest = Manifest.read(run.files.manifest)
-    if manifest is None:
-        raise ConfigError(
-            f"{run.files.rows} has no manifest, so its environment is not known",
-            code="manifest_missing",
-            remedy="Fork a run in its own folder.",
-        )
+    manifest = _read_manifest(run)
     known = {name for name in servers if name in manifest.identity.get("config", {})} or servers.keys()
     before = {**manifest.identity, "config": {name: manifest.identity["config"].get(name) for name in known}}
     now = {
@@ -314,6 +314,17 @@ def _require_same(
         **now,
         "settings": {"forked": run.files.rows.name, "turn": settings.turn, "forks": settings.forks},
     }
+
+
+def _read_manifest(run: StoredRun) -> Manifest:
+    manifest = Manifest.read(run.files.manifest)
+    if manifest is None:
+        raise ConfigError(
+            f"{run.files.rows} has no manifest, so its environment is not known",
+            code="manifest_missing",
+            remedy="Fork a run in its own folder.",
+        )
+    return manifest
 
 
 def _count_planned(forks: Sequence[tuple[PlannedAttempt, Parent, int]]) -> dict[str, Planned]:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym import clock
-from nemo_gym.engines.attempts.noise import Noise
 from nemo_gym.engines.attempts.plans import ReplayMode, ReplayPlan
 from nemo_gym.engines.attempts.record import AttemptRecord, read_attempt
 from nemo_gym.engines.attempts.replay import STALE, build_mismatch_failure
@@ -85,7 +84,7 @@ class DurableAttempts:
         return ReplayPlan(
             mode=ReplayMode.CONTINUE,
             source=str(source),
-            noise=options.replay_noise,
+            noise=[*options.replay_noise],
             strict=options.replay_strict,
             max_staleness=options.max_replay_staleness,
         )
@@ -199,7 +198,6 @@ async def begin_durable(
     config: Mapping[str, Any],
 ) -> DurableAttempts:
     """Return the attempts of a durable run, after its model servers were told. Raises `ConfigError`."""
-    Noise(options.replay_noise)
     models = sorted(name for name in servers if is_server(config.get(name), MODEL_TYPE))
     attempts = DurableAttempts(agents, records, options, caller, models)
     await attempts.tell_models()

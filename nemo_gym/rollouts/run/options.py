@@ -221,6 +221,10 @@ class UntilOptions(RunOptions):
     )
 
 
+NoiseClass = Literal["duration", "hex_id", "uuid", "datetime", "tmp_path", "pid", "port", "address"]
+"""A class of text that may differ between an attempt and its replay (`nemo_gym.engines.attempts.noise`)."""
+
+
 class DurabilityOptions(RunOptions):
     """Attempts that continue where they were interrupted."""
 
@@ -238,7 +242,7 @@ class DurabilityOptions(RunOptions):
         description="If an attempt cannot continue because its environment does not repeat itself: begin another one "
         "afresh, or fail the rollout.",
     )
-    replay_noise: list[str] = Field(
+    replay_noise: list[NoiseClass] = Field(
         default_factory=list,
         description="Classes of text that may differ when an attempt is replayed: duration, hex_id, uuid, datetime, "
         "tmp_path, pid, port, address. Each use is counted in the row.",

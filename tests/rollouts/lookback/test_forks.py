@@ -38,7 +38,7 @@ class Forkable(NamedTuple):
     output: Path
 
     async def fork(self, turn: int, forks: int = 2, **settings: Any) -> list[Row]:
-        parents = find_parents(self.run, turn, self.gym.config, task=settings.pop("task", None))
+        parents = find_parents(self.run, turn, task=settings.pop("task", None))
         options = DurabilityOptions(durability="process", keep_attempts="all", on_mismatch="fail")
         given = ForkSettings(turn, forks, self.output, options=options, **settings)
         summary = await fork(given, self.run, parents, self.gym.caller(), self.gym)
@@ -118,12 +118,16 @@ async def test_forks_share_their_parents_calls_and_train_only_their_own(tmp_path
         assert sorted(row[FORK_KEY]["number"] for row in rows) == [0, 0, 1, 1]
 
 
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("out*") if path.is_file()}
+
+
 async def test_forks_are_in_no_figure_of_their_parents_run(tmp_path: Path) -> None:
     async with forkable(tmp_path) as gym:
-        before = {path.name: path.read_bytes() for path in tmp_path.glob("out*") if path.is_file()}
+        before = read_files(tmp_path)
         await gym.fork(1)
-        assert {path.name: path.read_bytes() for path in tmp_path.glob("out*") if path.is_file()} == before
-        assert (tmp_path / "forks_aggregate_metrics.json").exists()
+        assert read_files(tmp_path) == before
+        assert gym.output.with_name("forks_aggregate_metrics.json").exists()
 
 
 async def test_a_turn_from_the_end_and_a_turn_of_zero(tmp_path: Path) -> None:
@@ -142,7 +146,7 @@ async def test_a_turn_from_the_end_and_a_turn_of_zero(tmp_path: Path) -> None:
 
 async def test_the_cost_is_told_before_anything_runs(tmp_path: Path) -> None:
     async with forkable(tmp_path) as gym:
-        (parent,) = find_parents(gym.run, 2, gym.gym.config, task=0)
+        (parent,) = find_parents(gym.run, 2, task=0)
         row = read_rows(gym.run.files.rows)[0]
         sampled = [len(call.tokens.generated) for call in read_calls(row) if call.tokens]
         assert (parent.shared_tokens, parent.later_tokens) == (sum(sampled[:2]), sum(sampled[2:]))
@@ -167,13 +171,13 @@ async def test_a_fork_that_cannot_be_is_refused(
 ) -> None:
     async with forkable(tmp_path) as gym:
         with pytest.raises(ConfigError, match=said):
-            find_parents(gym.run, turn, gym.gym.config, **selection)
+            find_parents(gym.run, turn, **selection)
 
 
 async def test_a_run_whose_records_are_deleted_cannot_be_forked(tmp_path: Path) -> None:
     async with forkable(tmp_path, keeps=False) as gym:
         with pytest.raises(ConfigError, match=r"deleted with its row safe.*keep_attempts=all"):
-            find_parents(gym.run, 1, gym.gym.config)
+            find_parents(gym.run, 1)
 
 
 async def test_another_environment_is_refused_with_both_values(tmp_path: Path) -> None:

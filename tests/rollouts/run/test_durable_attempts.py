@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import orjson
 import pytest
 
 from nemo_gym.engines.attempts.names import new_run, parse_name
+from nemo_gym.engines.attempts.noise import CLASSES
 from nemo_gym.engines.attempts.plans import read_plan
 from nemo_gym.failures import Boundary, ConfigError, Failure
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, classify
 from nemo_gym.rollouts.run.durable_attempts import DurableAttempts, begin_durable
-from nemo_gym.rollouts.run.options import DurabilityOptions
+from nemo_gym.rollouts.run.options import DurabilityOptions, NoiseClass
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.keys import REPLAY_KEY
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
@@ -180,3 +181,7 @@ async def test_a_model_server_that_writes_elsewhere_is_refused(tmp_path: Path) -
             config.keys(),
             config,
         )
+
+
+def test_the_declared_classes_are_those_that_exist() -> None:
+    assert set(get_args(NoiseClass)) == set(CLASSES)
