@@ -38,7 +38,6 @@ from nemo_gym.engines.policy import (
     change_everywhere,
     reload_weights,
 )
-from nemo_gym.engines.record.tape import current_tape
 from nemo_gym.engines.responses_upstream import (
     build_responses_request,
     check_finished_response,
@@ -227,9 +226,7 @@ class VLLMModel(EngineModel):
         request = {"store": False, **self._merged(body, "max_output_tokens")}
         began_with = self._policy.version
         answer, url = await self._policy.work(self._engine.post("/responses", request))
-        tape = current_tape.get()
-        if tape is not None:
-            began_with, _ = tape.settle_versions(began_with, began_with)
+        began_with = self._policy.settle_version(began_with)
         with AttributedTo(url):
             response = check_finished_response(answer)
         if began_with is not None and response["output"]:

@@ -26,8 +26,8 @@ from nemo_gym.cli.short.flags import (
     Flag,
     comma_separated,
     first_or_list,
-    spell_list,
 )
+from nemo_gym.cli.short.forks import FORKS
 from nemo_gym.cli.short.studies import STUDIES
 from nemo_gym.cli.short.translation import (
     names_as,
@@ -37,7 +37,6 @@ from nemo_gym.cli.short.translation import (
     translate_inspection,
     translate_list,
     translate_prepare,
-    translate_rewind,
     translate_scale,
     translate_search,
 )
@@ -47,27 +46,6 @@ AGENT_NAME = Flag("--agent -a", "NAME", "Agent of rows that name none.", key="ag
 DOMAIN = Flag("--domain", "NAME", "Only environments of this domain.")
 PROMPT = Flag("--prompt-config", "FILE", "Prompt template of the rows.")
 
-TURN = Flag("--turn", "K", "Model calls to share; -1 leaves out the last.", form="number")
-_FORKED = (
-    Flag("--task", "N", "Only this task.", form="number"),
-    Flag("--repeat", "N", "Only this repeat.", form="number"),
-    Flag("--dry-run", None, "Print the calls and tokens that it takes."),
-    Flag(
-        "--noise",
-        "CLASS",
-        "Text that may differ; repeatable.",
-        key="replay_noise",
-        form="texts",
-        write=spell_list,
-    ),
-    OUTPUT,
-    CONCURRENCY,
-    RESUME,
-    OVERWRITE,
-    HEAD,
-    DISCOVERY_NAME,
-    JSON,
-)
 REPOSITORY = Flag("--repo-id", "OWNER/NAME", "Repository on the hub.")
 ARTIFACT = Flag("--artifact", "FILE", "File in the repository.", key="artifact_fpath")
 STORAGE = Flag("--storage", "hf", "Where it is: the Hugging Face hub.", key="")
@@ -393,34 +371,7 @@ TOP: Mapping[str, Verb] = {
             JSON,
         ),
     ),
-    "fork": Verb(
-        command="fork",
-        summary="Fork recorded rollouts after a turn.",
-        example="gym fork results/rollouts.jsonl --turn 3 -n 8",
-        arguments="FILE",
-        translate=names_as("input_jsonl_fpath"),
-        flags=(
-            TURN,
-            Flag("--num-forks -n", "N", "Forks of each rollout; by default 1.", form="number"),
-            *_FORKED,
-        ),
-    ),
-    "rewind": Verb(
-        command="fork",
-        summary="Attempt the rest of recorded rollouts again.",
-        example="gym rewind results/rollouts.jsonl --turn -2",
-        arguments="FILE",
-        translate=translate_rewind,
-        flags=(TURN, *_FORKED),
-    ),
-    "forget": Verb(
-        command="forget",
-        summary="Delete the records of attempts that a run has kept.",
-        example="gym forget results/rollouts.jsonl",
-        arguments="FILE",
-        translate=names_as("input_jsonl_fpath"),
-        flags=(JSON,),
-    ),
+    **FORKS,
     "list": Verb(
         command="list",
         summary="List environments, benchmarks, agents and models.",
