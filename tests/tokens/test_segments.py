@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.tokens._packing import CallTokens
 from nemo_gym.tokens.ids import IdSequence, encode_ids
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
-from nemo_gym.tokens.records import CallRecord
+from nemo_gym.tokens.records import CallRecord, CallTokens
 from nemo_gym.tokens.segments import Part, build_segments
 
 

@@ -21,7 +21,7 @@ from nemo_gym.engines.attempts.record import AttemptRecord, RecordedCall, read_a
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import member
 from nemo_gym.metrics import Planned
-from nemo_gym.rollouts.lookback._reverifier import find_task_row
+from nemo_gym.rollouts.lookback.reverify import find_task_row
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
 from nemo_gym.rollouts.output.files import RunFiles

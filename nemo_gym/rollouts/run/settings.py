@@ -107,7 +107,7 @@ class CollectSettings(CollectOptions):
     def _skills_ref(self) -> dict[str, Any] | None:
         if self.skills is None:
             return None
-        from nemo_gym.config.skills import load_skill_directory
+        from nemo_gym.inputs.skills import load_skill_directory
 
         try:
             return load_skill_directory(self.skills.path).model_dump()
