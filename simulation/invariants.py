@@ -61,18 +61,6 @@ _TAKES_S = 25.0
 """Maximum seconds of an attempt without faults."""
 _NOTICED_AGAIN_WITHIN_S = 10.0
 """Seconds after a restart within which callers notice the server again."""
-_JOURNAL_CODES = frozenset(
-    {
-        "output_exists",
-        "output_form",
-        "output_locked",
-        "damaged_output",
-        "duplicate_row",
-        "manifest_damaged",
-        "manifest_missing",
-        "run_changed",
-    }
-)
 
 
 def identity_of_line(line: bytes) -> RolloutId:
@@ -423,21 +411,6 @@ class QueuesAreBounded:
             if rest.calls_in_flight or rest.tasks_running:
                 return f"{rest.calls_in_flight} calls and {rest.tasks_running} handlers never end"
         return None
-
-
-class FilesRecover:
-    """A run that died at any point can be resumed, and its files hold only whole rows."""
-
-    name = "files recover"
-
-    def observe(self, event: Event) -> str | None:
-        if event.kind is not Kind.ENDED:
-            return None
-        ended: Ended = event.detail
-        if ended.damaged:
-            return f"a line is not a row: {ended.damaged[0][:100]!r}…"
-        code, _, message = ended.error.partition(": ")
-        return f"the run can't be resumed: {message}" if code in _JOURNAL_CODES else None
 
 
 class NoSurprises:

@@ -44,14 +44,13 @@ from simulation.faults import (
     Partition,
 )
 from simulation.fencing import FencedReplicasDoNothing
-from simulation.files import FailuresFile, LineCounts, is_row, whole_lines
+from simulation.files import FailuresFile, FilesRecover, LineCounts, is_row, whole_lines
 from simulation.gym import SimulatedGym
 from simulation.invariants import (
     AttemptsAreMade,
     CountedRowsAreWritten,
     CountsAgree,
     FailuresHaveCauses,
-    FilesRecover,
     NoSurprises,
     NothingLost,
     NothingTwice,

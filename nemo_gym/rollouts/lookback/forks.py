@@ -8,7 +8,7 @@ its forks every sampled token is trained once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from nemo_gym.rollouts.lookback.reverify import find_task_row
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.journal import Existing, open_journal, refuse_existing
+from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal, refuse_existing
 from nemo_gym.rollouts.output.manifest import (
     AllowedChanges,
     Manifest,
@@ -260,17 +260,7 @@ async def fork(
     forks = list(plan_forks(parents, settings.forks))
     servers = find_required_servers({parent.agent for parent in parents}, gym.config)
     identity = _require_same(run, servers, gym, settings)
-    files = RunFiles.from_output(settings.output)
-    planned = {attempt.identity for attempt, _, _ in forks}
-    journal = await asyncio.to_thread(
-        open_journal,
-        files,
-        identity,
-        {"started_at": time_now(), "settings": {"forked": str(run.files.rows), "turn": settings.turn}},
-        is_planned=planned.__contains__,
-        existing=settings.existing,
-        allowed=settings.allowed,
-    )
+    journal = await asyncio.to_thread(_open, settings, run, identity, {each.identity for each, _, _ in forks})
     execution = RunExecution(
         journal,
         caller,
@@ -283,11 +273,8 @@ async def fork(
         options=CollectOptions(max_masked_fraction=1.0),
     )
     try:
-        records = AttemptRecords.open(files, identity, journal.finished, keeps_all=True)
-        models = sorted(name for name in servers if is_server(gym.config.get(name), MODEL_TYPE))
-        agents = AgentAttempter(caller, timeout_s=settings.limits.rollout_timeout_s)
-        attempts = ForkAttempts(agents, records, settings.options, caller, models, mode=settings.mode)
-        await attempts.tell_models()
+        records = AttemptRecords.open(journal.files, identity, journal.finished, keeps_all=True)
+        attempts = await _begin(settings, records, caller, servers, gym)
     except BaseException as error:
         execution.close_files({"end": "broken", "error": str(error)})
         raise
@@ -295,6 +282,33 @@ async def fork(
     execution.durable = attempts
     left = [attempt for attempt, _, _ in forks if attempt.identity not in journal.finished]
     return await execution.run(left, attempts, display)
+
+
+def _open(
+    settings: ForkSettings, run: StoredRun, identity: dict[str, Any], planned: Collection[RolloutId]
+) -> Journal:
+    return open_journal(
+        RunFiles.from_output(settings.output),
+        identity,
+        {"started_at": time_now(), "settings": {"forked": str(run.files.rows), "turn": settings.turn}},
+        is_planned=planned.__contains__,
+        existing=settings.existing,
+        allowed=settings.allowed,
+    )
+
+
+async def _begin(
+    settings: ForkSettings,
+    records: AttemptRecords,
+    caller: Caller,
+    servers: Iterable[str],
+    gym: DiscoveredGym,
+) -> ForkAttempts:
+    models = sorted(name for name in servers if is_server(gym.config.get(name), MODEL_TYPE))
+    agents = AgentAttempter(caller, timeout_s=settings.limits.rollout_timeout_s)
+    attempts = ForkAttempts(agents, records, settings.options, caller, models, mode=settings.mode)
+    await attempts.tell_models()
+    return attempts
 
 
 def _require_same(
