@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nemo_gym import PARENT_DIR
 from nemo_gym.engines.attempts.calls import AttemptCalls
 from nemo_gym.serving.app import GymApp
 from tests.engines.gateway.rollouts import WITH_TOKEN, gateway
@@ -65,3 +68,15 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_its_path(tmp_path: Pat
     error = answer.json()["error"]
     assert error["code"] == "record_unwritable"
     assert str(tmp_path / "absent") in error["message"]
+
+
+def test_nothing_is_imported_for_runs_that_are_not_durable() -> None:
+    program = (
+        "import sys, nemo_gym.rollouts.run.collect, responses_api_models.vllm_model.app, "
+        "responses_api_agents.simple_agent.app\n"
+        "print([name for name in sys.modules if 'engines.attempts' in name or 'durable' in name or 'forks' in name])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=PARENT_DIR, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
