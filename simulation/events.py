@@ -82,6 +82,8 @@ class Sent(NamedTuple):
     """The propagated remaining seconds."""
     checksum: int
     """CRC-32 of the body."""
+    session: str | None = None
+    """The session that the request names."""
 
 
 class ToolRun(NamedTuple):

@@ -31,24 +31,26 @@ from simulation.closings import SessionsAreClosedOnce
 from simulation.crashing_disk import CrashingDisk
 from simulation.deadlines import DeadlinesAreKept, InterruptedRunsEnd, NoOrphanedWork
 from simulation.determinism import SeededSources, errors_reported_to
+from simulation.durability import CrashesAtCalls, EngineAnswersOnce
 from simulation.environment import draw_task
 from simulation.events import Ended, Event, Kind, Rest
 from simulation.faults import (
+    COLLECTOR,
     SECOND_INTERRUPT_WITHIN_S,
     CallFaults,
     CollectorFault,
     CollectorFaultKind,
+    CrashAtCall,
     Partition,
 )
 from simulation.fencing import FencedReplicasDoNothing
-from simulation.files import FailuresFile, LineCounts, is_row, whole_lines
+from simulation.files import FailuresFile, FilesRecover, LineCounts, is_row, whole_lines
 from simulation.gym import SimulatedGym
 from simulation.invariants import (
     AttemptsAreMade,
     CountedRowsAreWritten,
     CountsAgree,
     FailuresHaveCauses,
-    FilesRecover,
     NoSurprises,
     NothingLost,
     NothingTwice,
@@ -64,6 +66,8 @@ from simulation.virtual_time import run_virtually
 
 MOST_STARTS = 20
 _MEMORY = Path("/dev/shm")
+_CRASHES_AFTER_S = 0.003
+"""Virtual seconds between an answer of the engine and the crash that it sets off: the agent may have it, or not."""
 _ENDS_WITHIN_S = 1.0
 """Seconds of cleanup that a finished run may take."""
 _REPAIRED_WITHIN_S = 120.0
@@ -158,10 +162,12 @@ class _Play:
         self._network = Network(self._monitor, self._faults, scenario.rng("network"))
         self._gym = SimulatedGym(scenario, self._network, self._monitor, self._files.folder)
         self._disk = CrashingDisk(self._monitor, scenario.faults, self._kill)
+        self._crashes = CrashesAtCalls(scenario.faults, self._crash_soon)
         self._monitor.invariants = self._invariants()
 
     def _invariants(self) -> list[Invariant]:
         scenario = self._scenario
+        durable: list[Invariant] = [EngineAnswersOnce(self._files.attempts), self._crashes]
         return [
             NothingTwice(),
             NothingLost(scenario),
@@ -179,6 +185,7 @@ class _Play:
             InterruptedRunsEnd(),
             FilesRecover(),
             NoSurprises(),
+            *(durable if scenario.is_durable else ()),
         ]
 
     # --- The run and its starts ---------------------------------------------------------------------------------
@@ -198,6 +205,7 @@ class _Play:
     async def _repair_everything(self) -> None:
         self._faults.disarm()
         self._disk.disarm()
+        self._crashes.disarm()
         for fault in self._timed_faults:
             fault.cancel()
         await asyncio.sleep(_REPAIRED_WITHIN_S)
@@ -252,6 +260,8 @@ class _Play:
                 max_attempts=scenario.max_attempts,
                 rollout_timeout_s=scenario.rollout_timeout_s,
             ),
+            durability="process" if scenario.is_durable else "off",
+            keep_attempts="all",  # so that the invariants can read them
         )
         caller = gym.caller(transport)
         try:
@@ -305,6 +315,16 @@ class _Play:
             elif isinstance(fault, CollectorFault) and fault.kind is CollectorFaultKind.INTERRUPTED:
                 for moment in (fault.at, fault.at + SECOND_INTERRUPT_WITHIN_S * fault.share):
                     self._timed_faults.append(loop.call_later(moment, self._interrupt))
+
+    def _crash_soon(self, fault: CrashAtCall) -> None:
+        """Crash a process within the step that follows an answer of the engine."""
+        asyncio.get_running_loop().call_later(_CRASHES_AFTER_S, self._crash, fault)
+
+    def _crash(self, fault: CrashAtCall) -> None:
+        if fault.server == COLLECTOR:
+            self._kill(str(fault))
+        elif (address := self._network.find_address(fault.server)) is not None:
+            self._network.crash(address, fault.seconds)
 
     def _kill(self, why: str) -> None:
         if self._collector.is_alive and self._collector.tasks:

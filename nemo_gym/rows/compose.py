@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
+import orjson
+
 from nemo_gym.failures import JUDGE_FAILED, Failure, Outcome
 from nemo_gym.names import OUTPUT_ERROR_KEY, RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow, TaskRow
@@ -23,6 +25,7 @@ from nemo_gym.rows.keys import (
     FAILURE_MESSAGE_KEY,
     FAILURE_PREFIX,
     FAILURE_REASON_KEY,
+    FORK_KEY,
     JUDGE_ERROR_KEY,
     MASK_SAMPLE_KEY,
     MASKED_KEY,
@@ -30,6 +33,7 @@ from nemo_gym.rows.keys import (
     NO_PERSIST_KEY,
     OUTCOME_KEY,
     PARAMS_KEY,
+    REPLAY_KEY,
     RESPONSE_KEY,
     REVERIFIED_KEY,
     REWARD_COMPONENTS_KEY,
@@ -70,6 +74,8 @@ RESULT_MARKS = STATED_FAILURE_KEYS | {
     USAGE_KEY,
     MASKED_KEY,
     SCORED_BY_KEY,
+    REPLAY_KEY,
+    FORK_KEY,
     REVERIFIED_KEY,
     TOOL_ERRORS_KEY,
     FAILURE_KEY,
@@ -250,6 +256,21 @@ def drop_result(row: AnyRow) -> TaskRow:
 def drop_marks(row: AnyRow) -> TaskRow:
     """Return a task row without the marks of an earlier result."""
     return TaskRow({key: row[key] for key in row if key not in RESULT_MARKS})
+
+
+def add_replay(row: AnyRow, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with what its replay was."""
+    return {**row, REPLAY_KEY: dict(about)}
+
+
+def add_fork(row: AnyRow, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the parent of which it is a fork."""
+    return {**row, FORK_KEY: dict(about)}
+
+
+def append_replay(line: bytes, about: Mapping[str, Any]) -> bytes:
+    """Return the JSON of a row with what its replay was. The rest of its bytes stays as it is."""
+    return line.rstrip()[:-1] + b"," + orjson.dumps({REPLAY_KEY: about})[1:]
 
 
 def drop_reserved(row: AnyRow) -> TaskRow:

@@ -304,6 +304,28 @@ FIELDS: Final[tuple[RowField, ...]] = (
         since="1.1",
     ),
     RowField(
+        keys.REPLAY_KEY,
+        {
+            "type": "object",
+            "properties": {"calls_replayed": _INDEX, "calls_live": _INDEX, "seconds": _SECONDS},
+        },
+        meaning="the first calls of the attempt were answered from the record of another one: its `source`, the `mode` "
+        "(`continue`, `fork`, `rewind`), the number of calls and of compared observations, and the `noise` by class",
+        written_by="the collector",
+        read_by="forks, the viewer",
+        forms=_SCORED,
+        since="1.1",
+    ),
+    RowField(
+        keys.FORK_KEY,
+        {"type": "object", "properties": {"parent": _TEXT, "turn": {"type": "integer"}, "number": _INDEX}},
+        meaning="the row is a fork: its `parent`, the `turn` up to which both are the same, its `number` and `group`",
+        written_by="`gym fork`",
+        read_by="exports, metrics, the viewer",
+        forms=_SCORED,
+        since="1.1",
+    ),
+    RowField(
         keys.REVERIFIED_KEY,
         {"type": "object", "properties": {"reward_before": {"type": ["number", "null"]}}},
         meaning="the row was verified again; the earlier reward, null if there was none",

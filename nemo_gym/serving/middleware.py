@@ -195,7 +195,12 @@ class RequestMiddleware:
         session, responder.headers, is_opened = self.access.admit(path, headers, named)
         if is_opened:
             scope["path_params"] = {"rollout_id": session}
-        return RequestContext(session, _read_deadline(headers), is_policy_acting=path in self.policy_paths)
+        return RequestContext(
+            session,
+            _read_deadline(headers),
+            is_verifying=path == "/verify",
+            is_policy_acting=path in self.policy_paths,
+        )
 
     def _provide_session(self, scope: Scope, context: RequestContext, responder: _Responder) -> bool:
         """Set `request.session`. Returns whether the session is open.

@@ -6,6 +6,7 @@ the same session and the same deadline.
 
 from __future__ import annotations
 
+import re
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -18,6 +19,10 @@ SESSION_HEADER = "x-ng-session"
 INCARNATION_HEADER = "x-ng-boot"
 """The incarnation of a server process, an id that changes with every restart. `seed_session` returns it. Later calls
 send it back, and a restarted server answers them with `session_lost`, because the session's state is gone."""
+DURABLE_SESSION = re.compile(r"(d[0-9a-f]{12})\.(\d+)\.(\d+)\.a(\d+)", re.ASCII)
+"""The session of an attempt whose model calls are recorded: its run, task, repeat and number."""
+CALL_HEADER, VERIFYING = "x-ng-call", "verifying"
+"""The id of a model call of a durable attempt, the same when the call is sent again; `VERIFYING` for a verifier's."""
 LEAVE_OUT_HEADER = "x-ng-leave-out"
 """Comma-separated names of fields that the response can omit, because the caller has them already."""
 
@@ -28,6 +33,8 @@ class RequestContext:
     deadline: Deadline | None = None
     incarnations: dict[str, str] = field(default_factory=dict)
     """Server name → the incarnation that opened this session."""
+    is_verifying: bool = False
+    """True in the handler of `/verify`, whose model calls belong to the reward and not to the attempt."""
     is_policy_acting: bool = False
     """True while the policy runs: a called path may then be a name that the model made up."""
 

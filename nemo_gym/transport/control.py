@@ -18,6 +18,8 @@ TOKEN_TEXTS = "/token_texts"
 """The route of a model server that gives the texts of token ids."""
 ROLLOUT_RECORDS = "/ng-rollouts"
 """The route of a model server that opens rollouts. Routes below it read, seal and delete them."""
+DURABLE_RUNS = "/ng-durable-runs"
+"""The route of a model server that is told of durable runs, whose attempts it records."""
 
 CONTROL_ROUTES = frozenset(
     {
@@ -30,6 +32,7 @@ CONTROL_ROUTES = frozenset(
         "/rollouts",
         SCALE_ROUTE,
         SESSIONS_ROUTE,
+        DURABLE_RUNS,
         ROLLOUT_RECORDS,
         TOKEN_TEXTS,
     }

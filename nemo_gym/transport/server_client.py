@@ -28,8 +28,11 @@ from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport import Call, Caller, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import Received, cookie_header
 from nemo_gym.transport.context import (
+    CALL_HEADER,
+    DURABLE_SESSION,
     INCARNATION_HEADER,
     SESSION_HEADER,
+    VERIFYING,
     RequestContext,
     current_context,
 )
@@ -296,6 +299,9 @@ def _put_own_headers(
         session = session or context.session
     if session:
         call.headers[SESSION_HEADER] = call.session = session
+        if call.path in CALL_ROUTES and DURABLE_SESSION.match(session):
+            is_verifying = context is not None and context.is_verifying
+            call.headers[CALL_HEADER] = VERIFYING if is_verifying else clock.hex_id()
 
 
 def _no_such_tool(url_path: str) -> Reply:

@@ -231,7 +231,7 @@ def _runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:
     """Yield the runs below a folder, with those whose rows cannot be read. Folders that are links are left out."""
     homes = _list_homes(folder)
     for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "node_modules")))
+        folders[:] = sorted(name for name in folders if not _is_left_out(name))
         # Of folders only those count that look like files of rows.
         for name in sorted((*names, *folders)):
             ending = next((each for each in ENDINGS if name.endswith(each)), None)
@@ -241,6 +241,11 @@ def _runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:
             files = RunFiles(Path(parent), stem, ending)
             if find_fault(files.rows, homes) or files.manifest.exists() or _begins_with_a_rollout(files.rows):
                 yield str((Path(parent) / stem).relative_to(folder)), files
+
+
+def _is_left_out(folder: str) -> bool:
+    """Return whether a folder holds no runs: hidden ones, packages, and the records of a run's attempts."""
+    return folder.startswith((".", "node_modules")) or folder.endswith("_attempts")
 
 
 def _begins_with_a_rollout(path: Path) -> bool:

@@ -127,6 +127,12 @@ def translate_scale(line: GymLine) -> Target:
     return Target(line.command, [*(f"++servers.{pair}" for pair in pairs), *line.flags, *extras])
 
 
+def translate_rewind(line: GymLine) -> Target:
+    """`gym rewind FILE`: one fork of each rollout."""
+    target = names_as("input_jsonl_fpath")(line)
+    return Target(target.command, [*target.arguments, "++rewind=true"])
+
+
 def translate_hub_dataset(line: GymLine) -> Target:
     """A dataset on the Hugging Face hub, the only storage."""
     if line.values.get("storage") not in (None, "hf"):

@@ -27,6 +27,7 @@ from nemo_gym.cli.short.flags import (
     comma_separated,
     first_or_list,
 )
+from nemo_gym.cli.short.forks import FORKS
 from nemo_gym.cli.short.studies import STUDIES
 from nemo_gym.cli.short.translation import (
     names_as,
@@ -138,6 +139,7 @@ EVAL = {
             *UNTIL,
             LIMIT,
             CONCURRENCY,
+            Flag("--durability", "WORD", "process or node: interrupted attempts go on at their next call."),
             RESUME,
             ADD_TASKS,
             MARK_NEW_CODE,
@@ -369,6 +371,7 @@ TOP: Mapping[str, Verb] = {
             JSON,
         ),
     ),
+    **FORKS,
     "list": Verb(
         command="list",
         summary="List environments, benchmarks, agents and models.",

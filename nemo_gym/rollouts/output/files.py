@@ -114,6 +114,11 @@ class RunFiles:
         return self._build_path("_draws.jsonl")
 
     @property
+    def attempts(self) -> Path:
+        """The folder with the records of attempts that may go on (`attempt_records`)."""
+        return self._build_path("_attempts")
+
+    @property
     def estimate(self) -> Path:
         """The estimate of a run with `until`, and its interval."""
         return self._build_path("_estimate.json")
@@ -181,9 +186,14 @@ class RunFiles:
         except OSError as error:
             raise _unwritable(self.folder, error.strerror or str(error)) from error
 
-    def move_aside(self) -> RunFiles | None:
-        """Rename the files of an earlier run to the first free `<stem>.<n>`; return them, or None if there are none."""
+    def move_aside(self, *, keeps_attempts: bool = False) -> RunFiles | None:
+        """Rename the files of an earlier run to the first free `<stem>.<n>`; return them, or None if there are none.
+
+        `keeps_attempts`: the records of its attempts stay, because the run goes on.
+        """
         present = self._every_file()
+        if not keeps_attempts and self.attempts.exists():
+            present.append(self.attempts)
         if not present:
             return None
         aside = next(run for run in map(self._number, count(1)) if not run._every_file())

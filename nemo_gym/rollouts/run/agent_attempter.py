@@ -8,6 +8,7 @@ from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 from nemo_gym.transport import Caller, Deadline, Reply, read_reply_failure
+from nemo_gym.transport.context import SESSION_HEADER
 
 _QUOTED_CHARACTERS = 500
 _LONGEST_HEAD_START_S = 2.0
@@ -27,7 +28,8 @@ class AgentAttempter:
         if timeout_s is not None:
             self._propagated_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)
 
-    async def attempt(self, task: PlannedAttempt) -> AttemptResult:
+    async def attempt(self, task: PlannedAttempt, session: str | None = None) -> AttemptResult:
+        """Make an attempt. `session`: its name, if the caller gives it one."""
         propagated = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
         try:
             reply = await self._caller.call(
@@ -35,6 +37,8 @@ class AgentAttempter:
                 "POST",
                 "/run",
                 body=task.body(),
+                headers=None if session is None else {SESSION_HEADER: session},
+                session=session,
                 propagated=propagated,
             )
         except GymError as error:

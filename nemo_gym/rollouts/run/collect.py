@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nemo_gym.clock import monotonic, wall_clock
@@ -52,6 +53,7 @@ from nemo_gym.rollouts.run.token_texts import models_with_ids, write_token_texts
 from nemo_gym.transport import Caller
 
 if TYPE_CHECKING:
+    from nemo_gym.rollouts.run.durable_attempts import DurableAttempts
     from nemo_gym.rollouts.run.until import UntilRun
     from nemo_gym.rollouts.run.until_estimate import UntilEstimate
 
@@ -94,8 +96,28 @@ async def collect(
         options=settings,
     )
     agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s)
+    if settings.durability != "off" and isinstance(agents, AgentAttempter):
+        agents = execution.durable = await _begin_durable(settings, execution, identity, agents)
     plan, agents = await _choose_plan(settings, checked, execution, agents)
     return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes])
+
+
+async def _begin_durable(
+    settings: CollectSettings, execution: RunExecution, identity: dict[str, Any], agents: AgentAttempter
+) -> DurableAttempts:
+    """Return the attempts of a durable run. Closes the files and raises `ConfigError` if it cannot be recorded."""
+    from nemo_gym.rollouts.output.attempt_records import AttemptRecords  # most runs are not durable
+    from nemo_gym.rollouts.run.durable_attempts import begin_durable
+
+    journal, gym = execution.journal, execution.gym
+    try:
+        keeps_all = settings.keep_attempts == "all"
+        open_records = partial(AttemptRecords.open, keeps_all=keeps_all)
+        records = await asyncio.to_thread(open_records, journal.files, identity, journal.finished)
+        return await begin_durable(agents, records, settings, execution.caller, execution.servers, gym.config)
+    except BaseException as error:
+        execution.close_files({"end": "broken", "error": str(error)})
+        raise
 
 
 async def _choose_plan(
@@ -224,6 +246,8 @@ class RunExecution:
     invalid_rows: int = 0
     options: CollectOptions = field(default_factory=CollectOptions)
     on_scored: Callable[[Scored], None] | None = None
+    durable: DurableAttempts | None = field(init=False, default=None)
+    """The attempts of a durable run, and their records."""
     until: UntilRun | None = field(init=False, default=None)
     """The draws of a run with an aim."""
     started_at: str = field(init=False, default_factory=lambda: time_now())
@@ -262,6 +286,8 @@ class RunExecution:
             self.close_files({"end": "broken", "error": repr(error)})
             raise
         budget = [self._budget.describe()] if self._budget and self._budget.is_spent else []
+        is_complete = self.stop.reason is None
+        durable = await self.durable.end(is_complete=is_complete) if self.durable is not None else []
         summary = CollectSummary(
             files=self.journal.files,
             agents=self._summarize(results, estimate),
@@ -274,7 +300,7 @@ class RunExecution:
             logs=self.gym.logs,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
-            notes=[*notes(), *self.journal.notes, *missing, *budget],
+            notes=[*notes(), *self.journal.notes, *missing, *budget, *durable],
             repository=self.gym.repository,
             must_be_complete=self.options.require_complete,
             estimate=estimate,
@@ -339,6 +365,8 @@ class RunExecution:
         self.metrics.note(planned, result)
         if self.until is not None:
             self.until.note(planned, result)
+        if self.durable is not None:
+            self.durable.note_settled(planned, result)
         if self.on_scored is not None and isinstance(result, Scored):
             self.on_scored(result)
 

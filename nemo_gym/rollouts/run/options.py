@@ -230,7 +230,46 @@ class UntilOptions(RunOptions):
     )
 
 
-class CollectOptions(RoutingOptions, CompletenessOptions, TrackingOptions, UntilOptions, StopOptions):
+NoiseClass = Literal["duration", "hex_id", "uuid", "datetime", "tmp_path", "pid", "port", "address"]
+"""A class of text that may differ between an attempt and its replay (`nemo_gym.engines.attempts.noise`)."""
+
+
+class DurabilityOptions(RunOptions):
+    """Attempts that continue where they were interrupted."""
+
+    durability: Literal["off", "process", "node"] = Field(
+        "off",
+        description="Record the model calls of attempts, so that an interrupted attempt continues at its next call: "
+        "`process` survives the end of processes, `node` that of a machine (on a shared disk).",
+    )
+    keep_attempts: Literal["none", "failed", "all"] = Field(
+        "none",
+        description="The records of attempts to keep after their rollout is settled: `all` for forks.",
+    )
+    on_mismatch: Literal["restart", "fail"] = Field(
+        "restart",
+        description="If an attempt cannot continue because its environment does not repeat itself: begin another one "
+        "afresh, or fail the rollout.",
+    )
+    replay_noise: list[NoiseClass] = Field(
+        default_factory=list,
+        description="Classes of text that may differ when an attempt is replayed: duration, hex_id, uuid, datetime, "
+        "tmp_path, pid, port, address. Each use is counted in the row.",
+    )
+    replay_strict: bool = Field(
+        False, description="Changed instructions or tools of a replayed request are a mismatch, too."
+    )
+    max_replay_staleness: int | None = Field(
+        None,
+        ge=0,
+        le=MAX_COUNT,
+        description="The most versions by which the policy of replayed calls may be older than the current one.",
+    )
+
+
+class CollectOptions(
+    RoutingOptions, CompletenessOptions, TrackingOptions, UntilOptions, DurabilityOptions, StopOptions
+):
     """The options of a collection that are keys of commands."""
 
     limit: int | None = Field(
