@@ -42,6 +42,8 @@ DIRECTORY_ROUTE: Final = "/_ng/directory"
 """The head server's route that answers the current value of that key."""
 SCALE_ROUTE: Final = "/_ng/scale"
 """The head server's route that adds and removes replicas."""
+RUNS_ROUTE: Final = "/_ng/runs"
+"""The route of runs that can be controlled (`nemo_gym.rollouts.control`)."""
 DRAIN_TIMEOUT_S: Final = 1800.0
 """Seconds that replicas to be removed may take to finish their sessions, as long as a rollout may take by default."""
 SESSIONS_ROUTE: Final = "/_ng/sessions"

@@ -251,7 +251,7 @@ async def run_until_stopped(
     caller, stop = gym.caller(), Stop()
     try:
         with stop_on_signals(stop):
-            summary = await work(caller, gym, stop=stop, display=display_for(sys.stderr))
+            summary = await work(caller, gym, stop=stop, display=display_for(sys.stderr), announces=True)
     finally:
         if gym.transport is None:
             await caller.transport.close()

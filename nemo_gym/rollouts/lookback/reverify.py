@@ -37,6 +37,7 @@ from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collect import RunExecution, time_now
+from nemo_gym.rollouts.run.control import StartControl
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.preflight import read_engines
@@ -150,6 +151,7 @@ async def reverify(
     *,
     stop: Stop | None = None,
     display: Display | None = None,
+    announces: bool = False,
 ) -> CollectSummary:
     """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
     modes = await _read_allowed_modes(settings, survey, caller, gym.config)
@@ -162,7 +164,7 @@ async def reverify(
         gym,
         rollouts=len(survey.verifiable),
         planned=survey.count_planned(),
-        limits=settings.limits,
+        control=StartControl(journal, settings.limits, announces=announces),
         stop=stop or Stop(),
         options=CollectOptions(stop_after_identical_failures=identical, max_masked_fraction=1.0),
         on_scored=changes.note,

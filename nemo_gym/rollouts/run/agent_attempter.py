@@ -23,6 +23,10 @@ class AgentAttempter:
         A slightly shorter limit is propagated to agents, so that they can close the session and report the cause.
         """
         self._caller = caller
+        self.set_timeout(timeout_s)
+
+    def set_timeout(self, timeout_s: float | None) -> None:
+        """Change the time limit of the attempts that start from now on."""
         self._propagated_s: float | None = None
         if timeout_s is not None:
             self._propagated_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)

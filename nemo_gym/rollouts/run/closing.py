@@ -104,6 +104,8 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
         yield f"auto: {counters.auto.describe()}"
     if summary.repository is not None:
         yield f"commit: {describe_repository(summary.repository)}"
+    for event in summary.control:
+        yield f"{event['verb']} at {event['at'][11:19]} by {event['by']}: {'; '.join(event['changes'])}"
     yield from _losses(summary)
     if summary.estimate is not None:
         from nemo_gym.rollouts.run.until_estimate import describe_closing

@@ -30,6 +30,7 @@ from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter, Collector
+from nemo_gym.rollouts.run.control import StartControl
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
@@ -67,17 +68,19 @@ async def collect(
     display: Display | None = None,
     attempter: Attempter | None = None,
     checked: CheckedInput | None = None,
+    announces: bool = False,
 ) -> CollectSummary:
     """Collect rollouts from the servers of `gym`.
 
-    `stop` lets the caller end the run early; `attempter` replaces the agents; `checked` is from `check_input`.
+    `stop` lets the caller end the run early; `attempter` replaces the agents; `checked` is from `check_input`;
+    `announces` lets other programs control the run.
     Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
     checked, servers, engines = await _check(settings, caller, gym, checked)
     identity = build_identity(checked.plan, checked.inspection, servers, gym.config, engines)
     journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, identity, gym)
-    inspection, limits = checked.inspection, settings.limits
+    inspection, control = checked.inspection, StartControl(journal, settings.limits, announces=announces)
     execution = RunExecution(
         journal,
         caller,
@@ -86,16 +89,17 @@ async def collect(
         planned={
             agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
         },
-        limits=limits,
+        control=control,
         stop=stop or Stop(),
         servers=servers.keys(),
         materialized=materialized,
         invalid_rows=inspection.invalid,
         options=settings,
     )
-    agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s)
-    plan, agents = await _choose_plan(settings, checked, execution, agents)
-    return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes])
+    agents = AgentAttempter(caller, timeout_s=execution.limits.rollout_timeout_s)
+    execution.on_tuned = lambda limits: agents.set_timeout(limits.rollout_timeout_s)
+    plan, attempter = await _choose_plan(settings, checked, execution, attempter or agents)
+    return await execution.run(plan, attempter, display, lambda: [*inspection.notes, *notes, *control.notes])
 
 
 async def _choose_plan(
@@ -214,7 +218,7 @@ class RunExecution:
     """Rollouts that the run attempts in all of its starts."""
     planned: Mapping[str, Planned]
     """By agent, for the metrics."""
-    limits: RunLimits
+    control: StartControl
     stop: Stop
     servers: Collection[str] = ()
     """The servers whose outages are logged."""
@@ -222,6 +226,8 @@ class RunExecution:
     invalid_rows: int = 0
     options: CollectOptions = field(default_factory=CollectOptions)
     on_scored: Callable[[Scored], None] | None = None
+    on_tuned: Callable[[RunLimits], None] = lambda limits: None
+    """Called with limits that were changed while the run goes on."""
     until: UntilRun | None = field(init=False, default=None)
     """The draws of a run with an aim."""
     started_at: str = field(init=False, default_factory=lambda: time_now())
@@ -240,6 +246,11 @@ class RunExecution:
         self._window = build_window(limits.in_parallel, self.rollouts - finished, limits.most_in_parallel)
         auto = self._window if isinstance(self._window, AutoWindow) else None
         self.counters = RunCounters(self.rollouts, finished, auto=auto)
+
+    @property
+    def limits(self) -> RunLimits:
+        """The limits with which this start begins."""
+        return self.control.limits
 
     async def run(
         self,
@@ -276,8 +287,10 @@ class RunExecution:
             repository=self.gym.repository,
             must_be_complete=self.options.require_complete,
             estimate=estimate,
+            control=self.control.events,
         )
-        self.close_files({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
+        ending: dict[str, Any] = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
+        self.close_files(ending | ({"control": summary.control} if summary.control else {}))
         return summary
 
     async def _write_metrics(
@@ -300,6 +313,7 @@ class RunExecution:
         return written
 
     async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
+        whole = plan if self.until is None else None
         if self.materialized is not None:
             is_drawn = self.until is not None
             write = self.materialized.written_as_drawn if is_drawn else self.materialized.write_from
@@ -320,10 +334,12 @@ class RunExecution:
             on_settled=self._note,
             window=self._window,
         )
+        collector.on_tuned = self.on_tuned
         try:
             async with (
-                log_outages(self.caller, self.servers, on_refused=self._window.note_refused),
+                log_outages(self.caller, self.servers, on_refused=collector.note_refused),
                 show_progress(self.counters, display),
+                self.control.control(collector, whole, self.stop, self.counters),
             ):
                 await collector.run(plan)
                 if self.materialized is not None:

@@ -17,14 +17,29 @@ from nemo_gym.failures import Failure
 from nemo_gym.rollouts.run._tool_streaks import ToolStreaks
 from nemo_gym.rows.forms import AnyRow
 
+INTERRUPTED, DRAINED = "interrupted", "drained"
+
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """The reason why a run ends early. `code` is `interrupted`, `systemic_failure`, `too_many_failures` or `broken`."""
+    """The reason why a run ends early.
+
+    `code` is `interrupted`, `drained`, `systemic_failure`, `too_many_failures` or `broken`.
+    """
 
     code: str
     message: str
     remedy: str | None = None
+
+    @property
+    def lets_finish(self) -> bool:
+        """Whether rollouts in flight have as much time as they need."""
+        return self.code == DRAINED
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a person or a limit of the run ended it, and no fault."""
+        return self.code in (INTERRUPTED, DRAINED)
 
 
 class Stop:
@@ -50,7 +65,7 @@ class Stop:
         if self.requested:
             self.cancelling.set()
         else:
-            self.drain(StopReason("interrupted", "interrupted; all finished rollouts are on disk"))
+            self.drain(StopReason(INTERRUPTED, "interrupted; all finished rollouts are on disk"))
 
 
 @contextmanager
@@ -114,6 +129,10 @@ class StopRules:
                 failure.remedy or "Correct the cause or raise +max_failed_fraction, then resume.",
             )
         return None
+
+    def take_back_failure(self) -> None:
+        """Forget a final failure: its rollout is attempted again."""
+        self._failed -= 1
 
 
 async def wait_for_first(

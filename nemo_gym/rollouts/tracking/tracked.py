@@ -56,6 +56,7 @@ async def collect_tracked(
     stop: Stop | None = None,
     display: Display | None = None,
     checked: CheckedInput | None = None,
+    announces: bool = False,
 ) -> CollectSummary:
     """Like `collect`, followed by the trackers of `settings`. Raises `ConfigError` if one cannot be started."""
     files = RunFiles.from_output(settings.output)
@@ -73,7 +74,9 @@ async def collect_tracked(
     samples = NewSamples(files.rows, settings.track_samples, is_resumed=resumed is not None)
     tracking = Tracking(trackers, samples, display or Display())
     try:
-        summary = await collect(settings, caller, gym, stop=stop, display=tracking, checked=checked)
+        summary = await collect(
+            settings, caller, gym, stop=stop, display=tracking, checked=checked, announces=announces
+        )
     except BaseException:
         await asyncio.to_thread(tracking.end, None)
         raise

@@ -1,0 +1,96 @@
+"""The control of a collection: what its start takes over from earlier ones, and its endpoint while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
+
+from nemo_gym.rollouts.control.events import Carried, EventLog, carry_over
+from nemo_gym.rollouts.control.run_control import RunControl
+from nemo_gym.rollouts.control.verbs import Phase, Tuning
+from nemo_gym.rollouts.output.journal import Journal
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.collector import Collector
+from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.options import RunLimits
+from nemo_gym.rollouts.run.stopping import DRAINED, Stop, StopReason
+from nemo_gym.rollouts.run.summary import read_counts
+
+
+class StartControl:
+    """The control of one start of a run."""
+
+    def __init__(self, journal: Journal, limits: RunLimits, *, announces: bool) -> None:
+        """`announces`: whether other programs can reach it, by a file beside the output."""
+        self._files = journal.files
+        self._announces = announces
+        self._log = EventLog(journal.files)
+        command = Tuning(limits.in_parallel, limits.max_attempts, limits.rollout_timeout_s)
+        carried = Carried(Phase.RUNNING, command)
+        if journal.resumed:
+            carried = carry_over(self._log.read_earlier(), command, journal.previous_start)
+        self._phase = carried.phase
+        self.notes = carried.notes
+        """Sentences on what was taken over."""
+        self.limits = tune_limits(limits, carried.tuning)
+
+    @property
+    def events(self) -> list[dict[str, object]]:
+        """The accepted requests of this start."""
+        return self._log.events
+
+    @asynccontextmanager
+    async def control(
+        self, collector: Collector, plan: Iterable[PlannedAttempt] | None, stop: Stop, counters: RunCounters
+    ) -> AsyncIterator[None]:
+        """Accept requests while the block runs. `plan` is iterated again; None if nothing can be requeued."""
+        control = RunControl(
+            self._files.stem,
+            collector,
+            plan=None if isinstance(plan, Iterator) else plan,
+            drain=build_drain(stop),
+            is_draining=lambda: stop.requested,
+            count=lambda: count_rollouts(counters),
+            log=self._log,
+        )
+        counters.has_control = self._announces
+        if self._phase is Phase.PAUSED:
+            await control.set_phase(Phase.PAUSED)
+        try:
+            async with self._serve(control):
+                yield
+        finally:
+            control.end()
+
+    def _serve(self, control: RunControl) -> AbstractAsyncContextManager[None]:
+        if not self._announces:
+            return nullcontext()
+        from nemo_gym.rollouts.control.endpoint import serve_control
+
+        return serve_control(control, self._files.control)
+
+
+def tune_limits(limits: RunLimits, tuning: Tuning) -> RunLimits:
+    """Return `limits` with the values of `tuning`."""
+    return replace(
+        limits,
+        in_parallel=tuning.num_samples_in_parallel,
+        max_attempts=tuning.max_attempts,
+        rollout_timeout_s=tuning.rollout_timeout_s,
+    )
+
+
+def build_drain(stop: Stop) -> Callable[[], None]:
+    """Return the request that a run ends with the rollouts in flight."""
+    reason = StopReason(
+        DRAINED,
+        "drained by a request of control; all finished rollouts are on disk",
+        "The same command with +resume_from_cache=true (gym: --resume) attempts what is missing.",
+    )
+    return lambda: stop.drain(reason)
+
+
+def count_rollouts(counters: RunCounters) -> dict[str, int]:
+    """Return the counts of a run's state."""
+    return {**read_counts(counters), "settled": counters.settled}
