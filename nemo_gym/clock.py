@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 __all__ = ["hex_id", "log_time", "monotonic", "rng", "wall_clock"]
@@ -41,6 +42,40 @@ _sources = Sources()
 def monotonic() -> float:
     """Return seconds on a monotonic clock; only differences are meaningful."""
     return _sources.monotonic()
+
+
+@dataclass(slots=True)
+class Pause:
+    """The pauses of this process's rollouts: their clock stands still meanwhile."""
+
+    since: float | None = None
+    """The start of the pause on the monotonic clock; None without one."""
+    seconds: float = 0.0
+    """The length of all earlier pauses."""
+
+    def begin(self) -> None:
+        """Stop the clock of rollouts. Idempotent."""
+        if self.since is None:
+            self.since = monotonic()
+
+    def end(self) -> None:
+        """Let it run again. Idempotent."""
+        if self.since is not None:
+            self.seconds += monotonic() - self.since
+            self.since = None
+
+
+pause = Pause()
+"""One per process, because a process has one clock."""
+
+
+def rollout_time() -> float:
+    """Return seconds on the clock of rollouts: the monotonic clock without the pauses of runs.
+
+    Deadlines, sessions and circuit breakers go by it, so that a pause is no outage.
+    """
+    now = pause.since
+    return (_sources.monotonic() if now is None else now) - pause.seconds
 
 
 def wall_clock() -> float:

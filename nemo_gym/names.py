@@ -42,6 +42,8 @@ DIRECTORY_ROUTE: Final = "/_ng/directory"
 """The head server's route that answers the current value of that key."""
 SCALE_ROUTE: Final = "/_ng/scale"
 """The head server's route that adds and removes replicas."""
+CLOCK_ROUTE: Final = "/_ng/clock"
+"""The route of every server that holds the clock of its rollouts while a run is paused."""
 RUNS_ROUTE: Final = "/_ng/runs"
 """The route of runs that can be controlled (`nemo_gym.rollouts.control`)."""
 DRAIN_TIMEOUT_S: Final = 1800.0

@@ -8,23 +8,26 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nemo_gym import clock
+from nemo_gym.clock import pause
 
 __all__ = ["Timer"]
 
 DEADLINE_HEADER = "x-ng-deadline"
 """The header with the seconds left, a decimal number."""
+_LOOK_EVERY_S = 0.5
+"""Interval in which a timer looks whether a pause is over."""
 
 
 class Deadline(NamedTuple):
-    """An instant on the monotonic clock of this process, in seconds."""
+    """An instant on the clock of rollouts of this process, in seconds."""
 
     at: float
 
     @classmethod
-    def after(cls, seconds: float, clock: Callable[[], float] = clock.monotonic) -> Deadline:
+    def after(cls, seconds: float, clock: Callable[[], float] = clock.rollout_time) -> Deadline:
         return cls(clock() + seconds)
 
-    def seconds_left(self, clock: Callable[[], float] = clock.monotonic) -> float:
+    def seconds_left(self, clock: Callable[[], float] = clock.rollout_time) -> float:
         return self.at - clock()
 
 
@@ -33,9 +36,10 @@ class Timer:
 
     `asyncio.timeout` does so with three times the instructions, and a rollout has eight calls with a deadline. Most are
     stopped long before they expire, so one that is due in a later second costs no timer of the event loop until then.
+    The pauses of a run do not count.
     """
 
-    __slots__ = ("_cancelled_before", "_handle", "_has_expired", "_task", "_waiting", "at")
+    __slots__ = ("_cancelled_before", "_handle", "_has_expired", "_paused_s", "_task", "_waiting", "at")
 
     def __init__(self, seconds: float | None) -> None:
         """`seconds`: None for a timer that expires only by `expire`."""
@@ -48,14 +52,15 @@ class Timer:
         self._waiting: dict[Timer, None] | None = None
         if seconds is not None:
             loop = asyncio.get_running_loop()
-            self.at = loop.time() + seconds
-            """The time at which it expires, on the event loop's clock."""
+            self.at = loop.time() + seconds - pause.seconds
+            """The time at which it expires, on the event loop's clock without pauses."""
             self._waiting = _find_timers(loop).wait(self)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the event loop call `expire` at its time."""
         self._waiting = None
-        self._handle = loop.call_at(self.at, self.expire)
+        self._paused_s = pause.seconds
+        self._handle = loop.call_at(self.at + pause.seconds, self._end)
 
     def stop(self) -> None:
         """Take back what is left of the timer: its schedule, or its cancellation after another error."""
@@ -72,6 +77,16 @@ class Timer:
             return False
         self._has_expired = False
         return self._task.uncancel() <= self._cancelled_before
+
+    def _end(self) -> None:
+        """Expire, unless there is a pause, or was one since the start."""
+        loop = asyncio.get_running_loop()
+        if pause.since is not None:
+            self._handle = loop.call_later(_LOOK_EVERY_S, self._end)
+        elif self._paused_s != pause.seconds:
+            self.start(loop)
+        else:
+            self.expire()
 
     def expire(self) -> None:
         """Cancel the task. Idempotent."""
@@ -90,7 +105,7 @@ class _Timers:
 
     def wait(self, timer: Timer) -> dict[Timer, None] | None:
         """Start the timer if it is due in this second. Otherwise return those that wait for the same second."""
-        now, second = int(self.loop.time()), int(timer.at)
+        now, second = int(self.loop.time() - pause.seconds), int(timer.at)
         if second <= now:
             timer.start(self.loop)
             return None
@@ -100,18 +115,20 @@ class _Timers:
         waiting[timer] = None
         if not self._is_awake:
             self._is_awake = True
-            self.loop.call_at(now + 1, self._start_due)
+            self.loop.call_at(now + 1 + pause.seconds, self._start_due)
         return waiting
 
     def _start_due(self) -> None:
         """Start the timers of this second, and come back in the next one while any wait."""
-        now = int(self.loop.time())
+        now = int(self.loop.time() - pause.seconds) if pause.since is None else -1
         for second in [second for second in self._by_second if second <= now]:
             for timer in self._by_second.pop(second):
                 timer.start(self.loop)
         self._is_awake = any(self._by_second.values())
-        if self._is_awake:
-            self.loop.call_at(now + 1, self._start_due)
+        if self._is_awake and now < 0:
+            self.loop.call_later(_LOOK_EVERY_S, self._start_due)
+        elif self._is_awake:
+            self.loop.call_at(now + 1 + pause.seconds, self._start_due)
         else:
             self._by_second.clear()
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -32,7 +34,7 @@ def engine() -> Iterator[EngineProcess]:
         yield engine
 
 
-def build_run(folder: Path, engine: EngineProcess, *overrides: str) -> GymRun:
+def build_run(folder: Path, url: str, *overrides: str) -> GymRun:
     examples = PARENT_DIR / f"resources_servers/{ENVIRONMENT}/data/example.jsonl"
     example = json.loads(examples.read_text().splitlines()[0])
     tasks = folder / "tasks.jsonl"
@@ -40,7 +42,7 @@ def build_run(folder: Path, engine: EngineProcess, *overrides: str) -> GymRun:
     return GymRun(
         folder,
         f"+config_paths=[{CONFIGS}]",
-        f"+policy_base_url={engine.base_url}",
+        f"+policy_base_url={url}",
         "+policy_api_key=none",
         "+policy_model_name=mock",
         f"+agent_name={ENVIRONMENT}_simple_agent",
@@ -70,7 +72,7 @@ def wait_until(holds: Callable[[], bool], within_s: float = 60.0) -> None:
 def test_a_run_is_paused_looked_at_retuned_and_resumed(
     placement: str, tmp_path: Path, engine: EngineProcess
 ) -> None:
-    with build_run(tmp_path, engine, f"+placement={placement}") as run:
+    with build_run(tmp_path, engine.base_url, f"+placement={placement}") as run:
         run.wait_for(10)
         assert "gym ctl" in run.errors, "the progress line names the command"
         assert ctl(run, "pause", "--dry-run")["phase"] == "running"
@@ -94,3 +96,40 @@ def test_a_run_is_paused_looked_at_retuned_and_resumed(
     manifest = json.loads(run.output.with_name("rollouts_run.json").read_text())
     assert len(manifest["starts"][-1]["control"]) == 4
     assert not run.output.with_name("rollouts_control.json").exists()
+
+
+@contextmanager
+def serve_engine(port: int = 0) -> Iterator[str]:
+    """Serve an engine at `port` until the end of the block, and yield its base URL."""
+    command = [
+        str(Path(sys.executable).parent / "ng_mock_engine"),
+        f"+port={port}",
+        "+latency_s=uniform:0.3:0.5",
+    ]
+    with subprocess.Popen([*command, "+json=true"], stdout=subprocess.PIPE, text=True) as engine:
+        assert engine.stdout is not None
+        try:
+            yield str(json.loads(engine.stdout.readline())["base_url"])
+        finally:
+            engine.kill()
+
+
+def test_an_engine_is_redeployed_during_a_pause_and_no_attempt_fails(tmp_path: Path) -> None:
+    """The pause is longer than the deadline of a rollout."""
+    first = ExitStack()
+    with ExitStack() as stack:
+        url = first.enter_context(serve_engine())
+        run = build_run(tmp_path, url, "+rollout_timeout_s=6", "+stop_after_identical_failures=2")
+        stack.enter_context(run)
+        run.wait_for(8)
+        ctl(run, "pause")
+        first.close()
+        time.sleep(8.0)
+        with serve_engine(urlsplit(url).port or 0):
+            assert ctl(run, "status")[0]["phase"] == "paused"
+            ctl(run, "resume")
+            ctl(run, "set", "--concurrency", "32")
+            exit_code, _ = run.finish(120)
+    assert exit_code == 0, run.errors
+    assert run.failures() == []
+    assert check_books(run, TASKS, REPEATS) == set()

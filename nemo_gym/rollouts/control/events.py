@@ -32,7 +32,8 @@ _OF_RUN = "the resumed run"
 class EventLog:
     """The events of a run. The file is opened for the first one of a start."""
 
-    def __init__(self, files: RunFiles) -> None:
+    def __init__(self, files: RunFiles | None) -> None:
+        """`files`: those of the run; None for a run without files, whose events are kept in memory only."""
         self._files = files
         self._file: AppendFile | None = None
         self.events: list[dict[str, Any]] = []
@@ -41,19 +42,25 @@ class EventLog:
     def add(self, verb: Verb, effects: Effects, by: str) -> None:
         """Write an event. Raises `ConfigError` if the disk refuses it."""
         event = build_event(verb, effects, by)
-        if self._file is None:
-            self._file = AppendFile(self._files.events)
-            self._file.recover(self._files.first_free_torn())
-        self._file.append(orjson.dumps(event))
+        if self._files is not None:
+            self._append(self._files, orjson.dumps(event))
         self.events.append(event)
 
     def read_earlier(self) -> list[dict[str, Any]]:
         """Return the events of earlier starts; an incomplete last line is left out."""
-        events = []
+        events: list[dict[str, Any]] = []
+        if self._files is None or not holds_text(self._files.events):
+            return events
         with suppress(orjson.JSONDecodeError):
-            for line in read_lines(self._files.events) if holds_text(self._files.events) else ():
+            for line in read_lines(self._files.events):
                 events.append(orjson.loads(line.content))
         return events
+
+    def _append(self, files: RunFiles, line: bytes) -> None:
+        if self._file is None:
+            self._file = AppendFile(files.events)
+            self._file.recover(files.first_free_torn())
+        self._file.append(line)
 
     def close(self) -> None:
         if self._file is not None:

@@ -57,15 +57,16 @@ class RunControl:
         name: str,
         collector: Controllable,
         *,
-        plan: Iterable[PlannedAttempt] | None,
+        plan: Iterable[PlannedAttempt] = (),
         drain: Callable[[], None],
         is_draining: Callable[[], bool],
         count: Callable[[], Mapping[str, Any]],
+        requeue_refusal: str | None = None,
         log: EventLog | None = None,
         on_phase: Callable[[Phase], Awaitable[None]] | None = None,
     ) -> None:
-        """`plan` can be iterated again; None if nothing can be requeued. `drain` lets the run end; `is_draining` tells
-        whether it does, for whatever reason.
+        """`plan` can be iterated again, unless `requeue_refusal` says why nothing is requeued. `drain` lets the run
+        end; `is_draining` tells whether it does, for whatever reason.
 
         `count` returns the counts of a status. `on_phase` is awaited after a pause begins and after it ends.
         """
@@ -75,7 +76,8 @@ class RunControl:
         self._drain = drain
         self._is_draining = is_draining
         self._count = count
-        self._log = log
+        self._requeue_refusal = requeue_refusal
+        self._log = log or EventLog(None)
         self._on_phase = on_phase
         self._phase = Phase.RUNNING
         self._one_at_a_time = asyncio.Lock()
@@ -83,13 +85,12 @@ class RunControl:
     @property
     def events(self) -> list[dict[str, Any]]:
         """The accepted requests of this start."""
-        return self._log.events if self._log is not None else []
+        return self._log.events
 
     def end(self) -> None:
         """Refuse all further requests."""
         self._phase = Phase.ENDED
-        if self._log is not None:
-            self._log.close()
+        self._log.close()
 
     def read_state(self) -> RunState:
         """Return the state on which the effects of requests depend."""
@@ -101,7 +102,7 @@ class RunControl:
             collector.tuning,
             collector.list_in_flight(),
             collector.list_failed(),
-            may_requeue=self._plan is not None,
+            self._requeue_refusal,
         )
 
     async def handle(self, verb: Verb, request: ControlRequest) -> dict[str, Any]:
@@ -119,8 +120,7 @@ class RunControl:
                 } | self.describe()
             planned = await asyncio.to_thread(self._find_planned, effects.requeued)
             effects = decide(self.read_state(), verb, request)  # it may have changed meanwhile
-            if self._log is not None:
-                self._log.add(verb, effects, request.by)
+            self._log.add(verb, effects, request.by)
             await self._apply(effects, planned)
         return {"verb": verb, "dry_run": False, "changes": effects.changes} | self.describe()
 
@@ -169,7 +169,7 @@ class RunControl:
         """Return the first attempts at `rollouts`. The plan is read again: it is not held in memory."""
         wanted = set(rollouts)
         found: list[PlannedAttempt] = []
-        for planned in self._plan or () if wanted else ():
+        for planned in self._plan if wanted else ():
             if planned.identity in wanted:
                 found.append(planned)
                 if len(found) == len(wanted):

@@ -118,8 +118,8 @@ class RunState:
     """Seconds since each attempt in flight began."""
     failed: Mapping[RolloutId, str] = field(default_factory=dict)
     """The class of each final failure of this start of the run."""
-    may_requeue: bool = True
-    """False if the draws decide which rollouts are made (`until`)."""
+    requeue_refusal: str | None = None
+    """Why this run requeues nothing; None if it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +195,8 @@ def _cancel(state: RunState, request: ControlRequest, unchanged: Effects) -> Eff
 
 
 def _requeue(state: RunState, request: ControlRequest, unchanged: Effects) -> Effects:
-    if not state.may_requeue:
-        raise _refuse(
-            "a run with `until` decides by itself which rollouts it makes", "not_requeued", _RESUME_LATER
-        )
+    if state.requeue_refusal is not None:
+        raise _refuse(f"`requeue` is refused: {state.requeue_refusal}", "not_requeued", _RESUME_LATER)
     wanted = request.failure_class
     found = tuple(
         identity

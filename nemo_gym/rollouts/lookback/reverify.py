@@ -164,7 +164,12 @@ async def reverify(
         gym,
         rollouts=len(survey.verifiable),
         planned=survey.count_planned(),
-        control=StartControl(journal, settings.limits, announces=announces),
+        control=StartControl(
+            journal,
+            settings.limits,
+            clocks=gym.clocks(caller, _servers_of(survey, gym.config)),
+            announces=announces,
+        ),
         stop=stop or Stop(),
         options=CollectOptions(stop_after_identical_failures=identical, max_masked_fraction=1.0),
         on_scored=changes.note,

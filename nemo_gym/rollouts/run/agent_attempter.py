@@ -7,6 +7,7 @@ import orjson
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
+from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.transport import Caller, Deadline, Reply, read_reply_failure
 
 _QUOTED_CHARACTERS = 500
@@ -23,10 +24,13 @@ class AgentAttempter:
         A slightly shorter limit is propagated to agents, so that they can close the session and report the cause.
         """
         self._caller = caller
-        self.set_timeout(timeout_s)
+        self._set_timeout(timeout_s)
 
-    def set_timeout(self, timeout_s: float | None) -> None:
-        """Change the time limit of the attempts that start from now on."""
+    def tune(self, limits: RunLimits) -> None:
+        """Use the time limit of `limits` for the attempts that start from now on."""
+        self._set_timeout(limits.rollout_timeout_s)
+
+    def _set_timeout(self, timeout_s: float | None) -> None:
         self._propagated_s: float | None = None
         if timeout_s is not None:
             self._propagated_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)

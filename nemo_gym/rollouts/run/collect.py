@@ -80,7 +80,8 @@ async def collect(
     checked, servers, engines = await _check(settings, caller, gym, checked)
     identity = build_identity(checked.plan, checked.inspection, servers, gym.config, engines)
     journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, identity, gym)
-    inspection, control = checked.inspection, StartControl(journal, settings.limits, announces=announces)
+    inspection, clocks = checked.inspection, gym.clocks(caller, servers)
+    control = StartControl(journal, settings.limits, clocks=clocks, announces=announces)
     execution = RunExecution(
         journal,
         caller,
@@ -97,7 +98,7 @@ async def collect(
         options=settings,
     )
     agents = AgentAttempter(caller, timeout_s=execution.limits.rollout_timeout_s)
-    execution.on_tuned = lambda limits: agents.set_timeout(limits.rollout_timeout_s)
+    execution.on_tuned = agents.tune
     plan, attempter = await _choose_plan(settings, checked, execution, attempter or agents)
     return await execution.run(plan, attempter, display, lambda: [*inspection.notes, *notes, *control.notes])
 
@@ -313,7 +314,7 @@ class RunExecution:
         return written
 
     async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
-        whole = plan if self.until is None else None
+        whole = plan if self.until is None else iter(())
         if self.materialized is not None:
             is_drawn = self.until is not None
             write = self.materialized.written_as_drawn if is_drawn else self.materialized.write_from

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 
+from nemo_gym.rollouts.control.clocks import Clocks
 from nemo_gym.rollouts.control.events import Carried, EventLog, carry_over
 from nemo_gym.rollouts.control.run_control import RunControl
 from nemo_gym.rollouts.control.verbs import Phase, Tuning
@@ -17,12 +18,15 @@ from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rollouts.run.stopping import DRAINED, Stop, StopReason
 from nemo_gym.rollouts.run.summary import read_counts
 
+_ONCE = "this run decides by itself which rollouts it makes"
+
 
 class StartControl:
     """The control of one start of a run."""
 
-    def __init__(self, journal: Journal, limits: RunLimits, *, announces: bool) -> None:
+    def __init__(self, journal: Journal, limits: RunLimits, *, clocks: Clocks, announces: bool) -> None:
         """`announces`: whether other programs can reach it, by a file beside the output."""
+        self._clocks = clocks
         self._files = journal.files
         self._announces = announces
         self._log = EventLog(journal.files)
@@ -42,17 +46,19 @@ class StartControl:
 
     @asynccontextmanager
     async def control(
-        self, collector: Collector, plan: Iterable[PlannedAttempt] | None, stop: Stop, counters: RunCounters
+        self, collector: Collector, plan: Iterable[PlannedAttempt], stop: Stop, counters: RunCounters
     ) -> AsyncIterator[None]:
-        """Accept requests while the block runs. `plan` is iterated again; None if nothing can be requeued."""
+        """Accept requests while the block runs. A `plan` that can be iterated again is that of requeued rollouts."""
         control = RunControl(
             self._files.stem,
             collector,
-            plan=None if isinstance(plan, Iterator) else plan,
+            plan=plan,
+            requeue_refusal=_ONCE if isinstance(plan, Iterator) else None,
             drain=build_drain(stop),
             is_draining=lambda: stop.requested,
             count=lambda: count_rollouts(counters),
             log=self._log,
+            on_phase=self._clocks.set_phase,
         )
         counters.has_control = self._announces
         if self._phase is Phase.PAUSED:
@@ -62,6 +68,7 @@ class StartControl:
                 yield
         finally:
             control.end()
+            await self._clocks.set_phase(Phase.ENDED)
 
     def _serve(self, control: RunControl) -> AbstractAsyncContextManager[None]:
         if not self._announces:
