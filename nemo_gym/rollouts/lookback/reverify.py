@@ -37,7 +37,7 @@ from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collect import RunExecution, time_now
-from nemo_gym.rollouts.run.control import StartControl
+from nemo_gym.rollouts.run.control import ServeControl, StartControl
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.preflight import read_engines
@@ -151,7 +151,7 @@ async def reverify(
     *,
     stop: Stop | None = None,
     display: Display | None = None,
-    announces: bool = False,
+    serve: ServeControl | None = None,
 ) -> CollectSummary:
     """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
     modes = await _read_allowed_modes(settings, survey, caller, gym.config)
@@ -168,7 +168,7 @@ async def reverify(
             journal,
             settings.limits,
             clocks=gym.clocks(caller, _servers_of(survey, gym.config)),
-            announces=announces,
+            serve=serve,
         ),
         stop=stop or Stop(),
         options=CollectOptions(stop_after_identical_failures=identical, max_masked_fraction=1.0),

@@ -30,7 +30,7 @@ from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter, Collector
-from nemo_gym.rollouts.run.control import StartControl
+from nemo_gym.rollouts.run.control import ServeControl, StartControl
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
@@ -68,12 +68,12 @@ async def collect(
     display: Display | None = None,
     attempter: Attempter | None = None,
     checked: CheckedInput | None = None,
-    announces: bool = False,
+    serve: ServeControl | None = None,
 ) -> CollectSummary:
     """Collect rollouts from the servers of `gym`.
 
     `stop` lets the caller end the run early; `attempter` replaces the agents; `checked` is from `check_input`;
-    `announces` lets other programs control the run.
+    `serve` lets others control the run.
     Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
@@ -81,7 +81,7 @@ async def collect(
     identity = build_identity(checked.plan, checked.inspection, servers, gym.config, engines)
     journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, identity, gym)
     inspection, clocks = checked.inspection, gym.clocks(caller, servers)
-    control = StartControl(journal, settings.limits, clocks=clocks, announces=announces)
+    control = StartControl(journal, settings.limits, clocks=clocks, serve=serve)
     execution = RunExecution(
         journal,
         caller,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 from nemo_gym.rollouts.control.clocks import Clocks
 from nemo_gym.rollouts.control.events import Carried, EventLog, carry_over
@@ -18,17 +19,21 @@ from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rollouts.run.stopping import DRAINED, Stop, StopReason
 from nemo_gym.rollouts.run.summary import read_counts
 
+ServeControl = Callable[[RunControl, Path], AbstractAsyncContextManager[None]]
+"""Lets others reach the control of a run while its block runs, by a file; `serve_control` is one."""
 _ONCE = "this run decides by itself which rollouts it makes"
 
 
 class StartControl:
     """The control of one start of a run."""
 
-    def __init__(self, journal: Journal, limits: RunLimits, *, clocks: Clocks, announces: bool) -> None:
-        """`announces`: whether other programs can reach it, by a file beside the output."""
+    def __init__(
+        self, journal: Journal, limits: RunLimits, *, clocks: Clocks, serve: ServeControl | None
+    ) -> None:
+        """`serve` lets others reach it; None if nobody can."""
         self._clocks = clocks
         self._files = journal.files
-        self._announces = announces
+        self._serve = serve
         self._log = EventLog(journal.files)
         command = Tuning(limits.in_parallel, limits.max_attempts, limits.rollout_timeout_s)
         carried = Carried(Phase.RUNNING, command)
@@ -60,22 +65,17 @@ class StartControl:
             log=self._log,
             on_phase=self._clocks.set_phase,
         )
-        counters.has_control = self._announces
+        counters.has_control = self._serve is not None
         if self._phase is Phase.PAUSED:
             await control.set_phase(Phase.PAUSED)
         try:
-            async with self._serve(control):
+            async with (
+                self._serve(control, self._files.control) if self._serve is not None else nullcontext()
+            ):
                 yield
         finally:
             control.end()
             await self._clocks.set_phase(Phase.ENDED)
-
-    def _serve(self, control: RunControl) -> AbstractAsyncContextManager[None]:
-        if not self._announces:
-            return nullcontext()
-        from nemo_gym.rollouts.control.endpoint import serve_control
-
-        return serve_control(control, self._files.control)
 
 
 def tune_limits(limits: RunLimits, tuning: Tuning) -> RunLimits:
