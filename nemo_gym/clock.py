@@ -36,7 +36,7 @@ class Sources:
         return random.Random()
 
 
-_sources = Sources()
+_sources = _of_rollouts = Sources()
 
 
 def monotonic() -> float:
@@ -55,8 +55,9 @@ class Pause:
 
     def begin(self) -> None:
         """Stop the clock of rollouts. Idempotent."""
+        global _of_rollouts
         if self.since is None:
-            self.since = monotonic()
+            self.since, _of_rollouts = monotonic(), _PausedSources()
 
     def end(self) -> None:
         """Let it run again. Idempotent."""
@@ -69,13 +70,19 @@ pause = Pause()
 """One per process, because a process has one clock."""
 
 
+class _PausedSources(Sources):
+    """The clock of rollouts of a process that has had a pause."""
+
+    def monotonic(self) -> float:
+        return (_sources.monotonic() if pause.since is None else pause.since) - pause.seconds
+
+
 def rollout_time() -> float:
     """Return seconds on the clock of rollouts: the monotonic clock without the pauses of runs.
 
     Deadlines, sessions and circuit breakers go by it, so that a pause is no outage.
     """
-    now = pause.since
-    return (_sources.monotonic() if now is None else now) - pause.seconds
+    return _of_rollouts.monotonic()
 
 
 def wall_clock() -> float:
@@ -101,9 +108,10 @@ def rng() -> random.Random:
 @contextmanager
 def replaced_by(sources: Sources) -> Iterator[None]:
     """Use `sources` in the whole process while the block runs."""
-    global _sources
+    global _sources, _of_rollouts
     before, _sources = _sources, sources
+    _of_rollouts = _PausedSources() if pause.seconds or pause.since is not None else sources
     try:
         yield
     finally:
-        _sources = before
+        _sources = _of_rollouts = before

@@ -138,7 +138,7 @@ class _Play:
         loop.set_exception_handler(self._record_lost_error)
         seeded = SeededSources(self._scenario.rng("sources"), loop.time)
         clock.pause.end()
-        clock.pause.seconds = 0.0  # that of another play
+        clock.pause.seconds = 0.0  # those of other plays
         with (
             clock.replaced_by(seeded),
             disks.replaced_by(self._disk),

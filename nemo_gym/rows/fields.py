@@ -254,6 +254,16 @@ FIELDS: Final[tuple[RowField, ...]] = (
         forms=_SCORED,
     ),
     RowField(
+        keys.SPENT_KEY,
+        {"type": "object"},
+        meaning="in a run with budgets or prices: calls, input, cached and output tokens of each model server, judges "
+        "and simulated users included",
+        written_by="the collector",
+        read_by="resumed runs, reports",
+        since="1.2",
+        forms=_SCORED,
+    ),
+    RowField(
         keys.MASKED_KEY,
         _FLAG,
         meaning="trainers skip the row; its score still counts in metrics",

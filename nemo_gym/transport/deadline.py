@@ -52,15 +52,15 @@ class Timer:
         self._waiting: dict[Timer, None] | None = None
         if seconds is not None:
             loop = asyncio.get_running_loop()
-            self.at = loop.time() + seconds - pause.seconds
-            """The time at which it expires, on the event loop's clock without pauses."""
+            self.at = loop.time() + seconds
+            """The time at which it expires, on the event loop's clock; a pause defers it."""
             self._waiting = _find_timers(loop).wait(self)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the event loop call `expire` at its time."""
         self._waiting = None
         self._paused_s = pause.seconds
-        self._handle = loop.call_at(self.at + pause.seconds, self._end)
+        self._handle = loop.call_at(self.at, self._end)
 
     def stop(self) -> None:
         """Take back what is left of the timer: its schedule, or its cancellation after another error."""
@@ -78,12 +78,18 @@ class Timer:
         self._has_expired = False
         return self._task.uncancel() <= self._cancelled_before
 
+    def defer(self, seconds: float, timers: _Timers) -> None:
+        """Let it expire later, while it waits for its second."""
+        self.at += seconds
+        self._waiting = timers.wait(self)
+
     def _end(self) -> None:
         """Expire, unless there is a pause, or was one since the start."""
         loop = asyncio.get_running_loop()
         if pause.since is not None:
             self._handle = loop.call_later(_LOOK_EVERY_S, self._end)
         elif self._paused_s != pause.seconds:
+            self.at += pause.seconds - self._paused_s
             self.start(loop)
         else:
             self.expire()
@@ -102,10 +108,12 @@ class _Timers:
         self.loop = loop
         self._by_second: dict[int, dict[Timer, None]] = {}
         self._is_awake = False
+        self._paused_s = 0.0
+        """The pauses by which the waiting timers were deferred."""
 
     def wait(self, timer: Timer) -> dict[Timer, None] | None:
         """Start the timer if it is due in this second. Otherwise return those that wait for the same second."""
-        now, second = int(self.loop.time() - pause.seconds), int(timer.at)
+        now, second = int(self.loop.time()), int(timer.at)
         if second <= now:
             timer.start(self.loop)
             return None
@@ -115,22 +123,33 @@ class _Timers:
         waiting[timer] = None
         if not self._is_awake:
             self._is_awake = True
-            self.loop.call_at(now + 1 + pause.seconds, self._start_due)
+            self._paused_s = pause.seconds
+            self.loop.call_at(now + 1, self._start_due)
         return waiting
 
     def _start_due(self) -> None:
         """Start the timers of this second, and come back in the next one while any wait."""
-        now = int(self.loop.time() - pause.seconds) if pause.since is None else -1
+        if pause.since is not None:
+            self.loop.call_later(_LOOK_EVERY_S, self._start_due)
+            return
+        if pause.seconds != self._paused_s:
+            self._defer(pause.seconds - self._paused_s)
+        now = int(self.loop.time())
         for second in [second for second in self._by_second if second <= now]:
             for timer in self._by_second.pop(second):
                 timer.start(self.loop)
         self._is_awake = any(self._by_second.values())
-        if self._is_awake and now < 0:
-            self.loop.call_later(_LOOK_EVERY_S, self._start_due)
-        elif self._is_awake:
-            self.loop.call_at(now + 1 + pause.seconds, self._start_due)
+        if self._is_awake:
+            self.loop.call_at(now + 1, self._start_due)
         else:
             self._by_second.clear()
+
+    def _defer(self, seconds: float) -> None:
+        """Let all waiting timers wait longer, by a pause. One that was set during the pause waits too long."""
+        self._paused_s = pause.seconds
+        waiting, self._by_second = self._by_second, {}
+        for timer in (timer for timers in waiting.values() for timer in timers):
+            timer.defer(seconds, self)
 
 
 _of_thread = threading.local()

@@ -28,6 +28,7 @@ from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
 from nemo_gym.transport import Call, Caller, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import Received, cookie_header
 from nemo_gym.transport.context import (
+    BUDGET_HEADER,
     INCARNATION_HEADER,
     SESSION_HEADER,
     RequestContext,
@@ -239,6 +240,8 @@ class ServerClient(BaseModel):
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
+        if context is not None and context.ledger is not None:
+            context.ledger.note_headers(reply.headers)
         return ServerReply(reply, method, f"{server_name}{call.path}")
 
 
@@ -288,6 +291,8 @@ def _put_own_headers(
         call.headers[TOKEN_HEADER] = token
     if context is not None:
         call.propagated = context.deadline
+        if context.ledger is not None:
+            call.headers[BUDGET_HEADER] = context.ledger.to_header()
         incarnation = context.incarnations.get(server)
         if incarnation is not None and call.path == _OPENING:  # a second session at the same server
             session = session or f"{context.session}~{clock.hex_id()[:8]}"

@@ -14,9 +14,11 @@ from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
+from nemo_gym.failures import GymError
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.rows.models import read_task
 from nemo_gym.rows.verdict import EndReason
+from nemo_gym.transport.context import BUDGET_SPENT
 from nemo_gym.verify.answers import final_text
 from responses_api_agents.user_simulation_agent.user import DEFAULT_PROMPT, SimulatedUser, UserTask
 
@@ -60,7 +62,12 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
         turns = 0
         while True:
             if not user.has_spoken_last:
-                said = await user.speak()
+                try:
+                    said = await user.speak()
+                except GymError as error:
+                    if turns and error.failure.code == BUDGET_SPENT:
+                        return EndReason.BUDGET
+                    raise
                 if said.text:
                     policy.trajectory.add_user_message(
                         said.text, simulated_by=self.config.user_model_server.name

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import orjson
 
+from nemo_gym.clock import rollout_time
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.transport import Caller, Deadline, Reply, read_reply_failure
+
+if TYPE_CHECKING:
+    from nemo_gym.rollouts.run.budgets import Budgets
 
 _QUOTED_CHARACTERS = 500
 _LONGEST_HEAD_START_S = 2.0
@@ -18,12 +24,15 @@ _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 class AgentAttempter:
     """Calls the agent of a planned attempt."""
 
-    def __init__(self, caller: Caller, *, timeout_s: float | None = None) -> None:
-        """`timeout_s`: time limit of an attempt in seconds.
+    def __init__(
+        self, caller: Caller, *, timeout_s: float | None = None, budgets: Budgets | None = None
+    ) -> None:
+        """`timeout_s`: time limit of an attempt in seconds. `budgets`: those of the run, if it has any.
 
         A slightly shorter limit is propagated to agents, so that they can close the session and report the cause.
         """
         self._caller = caller
+        self._budgets = budgets
         self._set_timeout(timeout_s)
 
     def tune(self, limits: RunLimits) -> None:
@@ -37,17 +46,20 @@ class AgentAttempter:
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         propagated = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
+        budgets, began = self._budgets, 0.0 if self._budgets is None else rollout_time()
         try:
             reply = await self._caller.call(
                 task.agent,
                 "POST",
                 "/run",
                 body=task.body(),
+                headers=None if budgets is None else budgets.build_headers(task),
                 propagated=propagated,
             )
         except GymError as error:
             return error.failure
-        return read_reply(reply, task.agent)
+        result = read_reply(reply, task.agent)
+        return result if budgets is None else budgets.note_reply(task, reply, result, began)
 
 
 def read_reply(reply: Reply, agent: str) -> AttemptResult:

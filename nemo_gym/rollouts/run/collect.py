@@ -53,6 +53,7 @@ from nemo_gym.rollouts.run.token_texts import models_with_ids, write_token_texts
 from nemo_gym.transport import Caller
 
 if TYPE_CHECKING:
+    from nemo_gym.rollouts.run.budgets import Budgets
     from nemo_gym.rollouts.run.until import UntilRun
     from nemo_gym.rollouts.run.until_estimate import UntilEstimate
 
@@ -97,7 +98,9 @@ async def collect(
         invalid_rows=inspection.invalid,
         options=settings,
     )
-    agents = AgentAttempter(caller, timeout_s=execution.limits.rollout_timeout_s)
+    if settings.has_budget:
+        execution.budgets = await _open_budgets(settings, checked, execution)
+    agents = AgentAttempter(caller, timeout_s=execution.limits.rollout_timeout_s, budgets=execution.budgets)
     execution.on_tuned = agents.tune
     plan, attempter = await _choose_plan(settings, checked, execution, attempter or agents)
     return await execution.run(plan, attempter, display, lambda: [*inspection.notes, *notes, *control.notes])
@@ -111,6 +114,18 @@ async def _choose_plan(
         return _build_plan(settings, checked, execution.journal), agents
     draws = await asyncio.to_thread(_begin_draws, settings, checked, execution)
     return draws, draws.watched(agents)
+
+
+async def _open_budgets(settings: CollectSettings, checked: CheckedInput, execution: RunExecution) -> Budgets:
+    """Return the budgets of the run, with what its earlier starts have spent."""
+    from nemo_gym.rollouts.run.budgets import Budgets  # most runs have none
+    from nemo_gym.rollouts.run.prices import list_model_servers
+
+    servers = list_model_servers(checked.inspection.agents, execution.gym.config, settings.prices)
+    budgets = Budgets(settings, servers, execution.stop.drain)
+    if len(execution.journal.finished):
+        await asyncio.to_thread(budgets.note_file, execution.journal.files.rows)
+    return budgets
 
 
 def _begin_draws(settings: CollectSettings, checked: CheckedInput, execution: RunExecution) -> UntilRun:
@@ -229,6 +244,8 @@ class RunExecution:
     on_scored: Callable[[Scored], None] | None = None
     on_tuned: Callable[[RunLimits], None] = lambda limits: None
     """Called with limits that were changed while the run goes on."""
+    budgets: Budgets | None = field(init=False, default=None)
+    """What the run spends, if it has budgets or prices."""
     until: UntilRun | None = field(init=False, default=None)
     """The draws of a run with an aim."""
     started_at: str = field(init=False, default_factory=lambda: time_now())
@@ -272,6 +289,7 @@ class RunExecution:
             self.close_files({"end": "broken", "error": repr(error)})
             raise
         budget = [self._budget.describe()] if self._budget and self._budget.is_spent else []
+        budget += self.budgets.describe() if self.budgets is not None else []
         summary = CollectSummary(
             files=self.journal.files,
             agents=self._summarize(results, estimate),
@@ -289,9 +307,11 @@ class RunExecution:
             must_be_complete=self.options.require_complete,
             estimate=estimate,
             control=self.control.events,
+            spent=self.budgets.to_json() if self.budgets is not None else None,
         )
         ending: dict[str, Any] = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
-        self.close_files(ending | ({"control": summary.control} if summary.control else {}))
+        further = {"control": summary.control, "spent": summary.spent}
+        self.close_files(ending | {name: value for name, value in further.items() if value})
         return summary
 
     async def _write_metrics(
@@ -319,6 +339,8 @@ class RunExecution:
             is_drawn = self.until is not None
             write = self.materialized.written_as_drawn if is_drawn else self.materialized.write_from
             plan = write(plan)
+        if self.budgets is not None:
+            plan = self.budgets.limit_starts(plan)
         if self._budget is not None:
             plan, attempter = self._budget.limit_starts(plan), self._budget.time_attempts(attempter)
         collector = Collector(
@@ -351,6 +373,8 @@ class RunExecution:
 
     def _note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         self.metrics.note(planned, result)
+        if self.budgets is not None:
+            self.budgets.settle(planned.identity)
         if self.until is not None:
             self.until.note(planned, result)
         if self.on_scored is not None and isinstance(result, Scored):

@@ -17,14 +17,14 @@ from nemo_gym.failures import Failure
 from nemo_gym.rollouts.run._tool_streaks import ToolStreaks
 from nemo_gym.rows.forms import AnyRow
 
-INTERRUPTED, DRAINED = "interrupted", "drained"
+INTERRUPTED, DRAINED, BUDGET = "interrupted", "drained", "budget"
 
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
     """The reason why a run ends early.
 
-    `code` is `interrupted`, `drained`, `systemic_failure`, `too_many_failures` or `broken`.
+    `code` is `interrupted`, `drained`, `budget`, `systemic_failure`, `too_many_failures` or `broken`.
     """
 
     code: str
@@ -34,12 +34,12 @@ class StopReason:
     @property
     def lets_finish(self) -> bool:
         """Whether rollouts in flight have as much time as they need."""
-        return self.code == DRAINED
+        return self.code in (DRAINED, BUDGET)
 
     @property
     def is_wanted(self) -> bool:
         """Whether a person or a limit of the run ended it, and no fault."""
-        return self.code in (INTERRUPTED, DRAINED)
+        return self.code in (INTERRUPTED, DRAINED, BUDGET)
 
 
 class Stop:

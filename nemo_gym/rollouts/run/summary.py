@@ -85,6 +85,8 @@ class CollectSummary:
     """The estimate of a run with `until`."""
     control: Sequence[Mapping[str, Any]] = ()
     """The accepted requests of control."""
+    spent: Mapping[str, Any] | None = None
+    """What the run has spent in all of its starts, if it has budgets or prices (`Budgets.to_json`)."""
 
     @property
     def exit_code(self) -> int:
@@ -145,6 +147,7 @@ class CollectSummary:
             "repository": self.repository,
             **({"estimate": asdict(self.estimate)} if self.estimate else {}),
             **({"control": list(self.control)} if self.control else {}),
+            **({"spent": self.spent} if self.spent is not None else {}),
             "notes": self.notes,
         }
 

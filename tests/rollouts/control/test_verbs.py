@@ -83,7 +83,10 @@ def test_a_requeue_that_finds_nothing_names_the_classes_of_failures(body: dict[s
 
 def test_a_run_whose_draws_decide_requeues_nothing() -> None:
     with pytest.raises(InputError, match="decides by itself"):
-        ask(Verb.REQUEUE, RunState(Phase.RUNNING, TUNING, failed=STATE.failed, requeue_refusal="the run decides by itself"))
+        ask(
+            Verb.REQUEUE,
+            RunState(Phase.RUNNING, TUNING, failed=STATE.failed, requeue_refusal="the run decides by itself"),
+        )
 
 
 def test_values_are_set_and_equal_ones_change_nothing() -> None:
