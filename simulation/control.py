@@ -16,7 +16,7 @@ from typing import Any
 
 from nemo_gym.failures import InputError
 from nemo_gym.rollouts.control.run_control import RunControl
-from nemo_gym.rollouts.control.verbs import ControlRequest, Phase, Verb
+from nemo_gym.rollouts.control.verbs import ControlRequest, ControlVerb, Phase
 from simulation.events import Kind
 from simulation.monitor import Monitor
 from simulation.scenario import Scenario
@@ -24,7 +24,14 @@ from simulation.scenario import Scenario
 _RESUMED_AFTER_S = 60.0
 _MEAN_S = 6.0
 """Mean seconds between two requests."""
-_WEIGHTS = {Verb.PAUSE: 4, Verb.RESUME: 4, Verb.DRAIN: 1, Verb.CANCEL: 4, Verb.REQUEUE: 3, Verb.SET: 4}
+_WEIGHTS = {
+    ControlVerb.PAUSE: 4,
+    ControlVerb.RESUME: 4,
+    ControlVerb.DRAIN: 1,
+    ControlVerb.CANCEL: 4,
+    ControlVerb.REQUEUE: 3,
+    ControlVerb.SET: 4,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class Request:
     """A request at a time, in virtual seconds."""
 
     at: float
-    verb: Verb
+    verb: ControlVerb
     body: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -44,9 +51,9 @@ def add_requests(scenario: Scenario) -> Scenario:
         now += rng.expovariate(1.0 / _MEAN_S)
         verb = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
         body: dict[str, Any] = {"dry_run": rng.random() < 0.1}
-        if verb is Verb.CANCEL:
+        if verb is ControlVerb.CANCEL:
             body["rollouts"] = [str(rng.randrange(scenario.tasks))]
-        elif verb is Verb.SET:
+        elif verb is ControlVerb.SET:
             body["num_samples_in_parallel"] = rng.randint(1, 8)
             if rng.random() < 0.3:
                 body["max_attempts"] = rng.randint(1, 4)
@@ -84,9 +91,9 @@ class Operator:
         while True:
             await asyncio.sleep(_RESUMED_AFTER_S)
             if control.read_state().phase is Phase.PAUSED:
-                await self._ask(control, Verb.RESUME, {})
+                await self._ask(control, ControlVerb.RESUME, {})
 
-    async def _ask(self, control: RunControl, verb: Verb, body: Mapping[str, Any]) -> None:
+    async def _ask(self, control: RunControl, verb: ControlVerb, body: Mapping[str, Any]) -> None:
         try:
             told = await control.handle(verb, ControlRequest(**body))
             answer = "; ".join(told["changes"])

@@ -127,7 +127,10 @@ class RolloutStream(Response):
             pace=self._lines.room,
         )
         self._collector.on_tuned = on_tuned
-        self._control = runs[self._name] = RunControl(
+        self._control = runs[self._name] = self._build_control()
+
+    def _build_control(self) -> RunControl:
+        return RunControl(
             self._name,
             self._collector,
             drain=build_drain(self._stop),

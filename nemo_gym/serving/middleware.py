@@ -41,7 +41,7 @@ from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_response
 
 if TYPE_CHECKING:
-    from nemo_gym.transport.budget import Ledger
+    from nemo_gym.transport.budget import BudgetLedger
 
 log = logging.getLogger(__name__)
 
@@ -202,9 +202,9 @@ class RequestMiddleware:
             scope["path_params"] = {"rollout_id": session}
         context = RequestContext(session, _read_deadline(headers), is_policy_acting=path in self.policy_paths)
         if _BUDGET in headers:
-            from nemo_gym.transport.budget import Ledger  # most runs have none
+            from nemo_gym.transport.budget import BudgetLedger  # most runs have none
 
-            context.ledger = scope["ng_ledger"] = Ledger.from_header(headers[_BUDGET])
+            context.ledger = scope["ng_ledger"] = BudgetLedger.from_header(headers[_BUDGET])
             responder.before_response = partial(_tell_spent, responder, context.ledger)
         return context
 
@@ -241,7 +241,7 @@ def _call_both(first: Callable[[], None], second: Callable[[], None]) -> None:
     second()
 
 
-def _tell_spent(responder: _Responder, ledger: Ledger) -> None:
+def _tell_spent(responder: _Responder, ledger: BudgetLedger) -> None:
     """Let the response say what the model calls of its request have spent."""
     responder.headers = (*responder.headers, (_SPENT, ledger.write_spent()))
 

@@ -1,9 +1,9 @@
 """The budget of one attempt, and what its model calls have spent, on their way through the servers of a gym.
 
-A request with the header `x-ng-budget` has a `Ledger`. Calls that its handler makes carry what is left of it, and their
-answers carry what they have spent in `x-ng-spent`, so the ledger of the agent sees every call of its attempt: those of
-the policy, of judges and of simulated users, of any server. A model server refuses a call of an attempt that has
-nothing left. A call that is in flight when the budget ends is answered and counted.
+A request with the header `x-ng-budget` has a `BudgetLedger`. Calls that its handler makes carry what is left of it, and
+their answers carry what they have spent in `x-ng-spent`, so the ledger of the agent sees every call of its attempt:
+those of the policy, of judges and of simulated users, of any server. A model server refuses a call of an attempt that
+has nothing left. A call that is in flight when the budget ends is answered and counted.
 
 Nothing of this is imported by a gym whose runs have no budgets.
 """
@@ -58,7 +58,7 @@ Spent = dict[str, Tokens]
 
 
 @dataclass(slots=True)
-class Ledger:
+class BudgetLedger:
     """What an attempt may still spend, and what it has spent. None is no limit."""
 
     tokens: int | None = None
@@ -70,7 +70,7 @@ class Ledger:
     spent: Spent = field(default_factory=dict)
 
     @classmethod
-    def from_header(cls, value: bytes | str) -> Ledger:
+    def from_header(cls, value: bytes | str) -> BudgetLedger:
         """Return the ledger of a request. Raises `InputError` for a header of another form."""
         told = object_in(value)
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nemo_gym.transport.deadline import Deadline
 
 if TYPE_CHECKING:
-    from nemo_gym.transport.budget import Ledger
+    from nemo_gym.transport.budget import BudgetLedger
 
 __all__ = ["RequestContext", "current_context"]
 
@@ -39,7 +39,7 @@ class RequestContext:
     deadline: Deadline | None = None
     incarnations: dict[str, str] = field(default_factory=dict)
     """Server name → the incarnation that opened this session."""
-    ledger: Ledger | None = None
+    ledger: BudgetLedger | None = None
     """The budget of the attempt, if its run has budgets."""
     is_policy_acting: bool = False
     """True while the policy runs: a called path may then be a name that the model made up."""

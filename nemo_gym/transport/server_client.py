@@ -219,15 +219,14 @@ class ServerClient(BaseModel):
     ) -> ServerReply:
         """Send one call to `server_name` and return the reply, whatever its status.
 
-        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged.
-        `repeatable`: whether it may be sent again after a broken connection. The default is that of its path.
-        `timeout`: seconds for the whole call; the rollout's deadline holds in any case.
-        Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option.
+        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged. `repeatable`:
+        whether it may be sent again after a broken connection, by default that of its path. `timeout`: seconds for the
+        whole call; the rollout's deadline holds in any case. Raises `TransportError`, `DeadlineError`, `ConfigError`,
+        `TimeoutError`; `TypeError` for an unknown option.
         """
         _refuse_unknown(ecosystem)
         context = current_context.get()
         if context is not None and context.is_policy_acting and is_control_route(url_path):
-            # The path may be a tool name that the model made up.
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
         call = _new_call(method, url_path, json, data, params, headers)
         if cookies:
@@ -304,6 +303,7 @@ def _put_own_headers(
 
 
 def _no_such_tool(url_path: str) -> Reply:
+    """Return the answer to a path that may be a tool name which the model made up."""
     failure = InputError(
         f"there is no tool named {url_path.lstrip('/')!r}",
         code="reserved_route",

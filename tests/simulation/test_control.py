@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from nemo_gym.rollouts.control.verbs import Verb
+from nemo_gym.rollouts.control.verbs import ControlVerb
 from nemo_gym.rollouts.run.collector import Collector
 from simulation import draw, play
 from simulation.control import add_requests
@@ -29,7 +29,7 @@ def test_no_request_loses_a_rollout_or_makes_one_twice() -> None:
         findings[seed] = result.violations
         made.update(str(event.detail).split()[0] for event in result.events if event.kind is Kind.CONTROLLED)
     assert {seed: violations for seed, violations in findings.items() if violations} == {}
-    assert made.keys() == {verb.value for verb in Verb}, "every verb takes part"
+    assert made.keys() == {verb.value for verb in ControlVerb}, "every verb takes part"
 
 
 def test_a_play_with_requests_is_the_same_in_every_replay() -> None:
@@ -55,7 +55,7 @@ def attempt_requeued_twice() -> AbstractContextManager[Any]:
 
     def requeue_the_same(self: Collector, plan: Any) -> None:
         requeue(self, plan)
-        self._requeued.extend(list(self._requeued))
+        self._failed.requeued.extend(list(self._failed.requeued))
 
     return patch.object(Collector, "requeue", requeue_the_same)
 

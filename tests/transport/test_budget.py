@@ -9,7 +9,7 @@ import pytest
 
 from nemo_gym.clock import replaced_by
 from nemo_gym.failures import EngineError, InputError
-from nemo_gym.transport.budget import Ledger, Price, Tokens, compute_cost, read_spent, write_spent
+from nemo_gym.transport.budget import BudgetLedger, Price, Tokens, compute_cost, read_spent, write_spent
 from tests.rollouts.doubles import run_virtually
 from tests.transport.test_deadline import LoopClock
 
@@ -23,14 +23,14 @@ def test_cached_tokens_have_a_price_of_their_own() -> None:
 
 
 def test_what_is_left_decreases_with_the_calls_of_every_server() -> None:
-    ledger = Ledger(tokens=100, cost=1.0, prices=PRICES)
+    ledger = BudgetLedger(tokens=100, cost=1.0, prices=PRICES)
     ledger.note("policy", Tokens(1, 30, 0, 10))
     ledger.note_headers({"x-ng-spent": write_spent({"judge": Tokens(1, 5, 0, 5)}).decode()})
     ledger.note_headers({"content-type": "application/json"})
     left = orjson.loads(ledger.to_header())
     assert left["tokens"] == 50
     assert left["cost"] == pytest.approx(1.0 - ledger.compute_cost())
-    again = Ledger.from_header(ledger.to_header())
+    again = BudgetLedger.from_header(ledger.to_header())
     assert (again.tokens, again.prices, again.spent) == (50, PRICES, {})
     assert read_spent(ledger.write_spent()) == ledger.spent == read_spent(orjson.loads(ledger.write_spent()))
 
@@ -38,13 +38,13 @@ def test_what_is_left_decreases_with_the_calls_of_every_server() -> None:
 @pytest.mark.parametrize(
     ("ledger", "limit"),
     [
-        (Ledger(tokens=40), "tokens"),
-        (Ledger(cost=50e-6, prices={"policy": Price(1.0, 1.0, 2.0)}), "cost"),
-        (Ledger(tokens=41), None),
-        (Ledger(), None),
+        (BudgetLedger(tokens=40), "tokens"),
+        (BudgetLedger(cost=50e-6, prices={"policy": Price(1.0, 1.0, 2.0)}), "cost"),
+        (BudgetLedger(tokens=41), None),
+        (BudgetLedger(), None),
     ],
 )
-def test_a_call_is_refused_when_a_limit_is_reached(ledger: Ledger, limit: str | None) -> None:
+def test_a_call_is_refused_when_a_limit_is_reached(ledger: BudgetLedger, limit: str | None) -> None:
     ledger.note("policy", Tokens(1, 30, 0, 10))
     assert ledger.find_exhausted() == limit
     if limit is None:
@@ -60,7 +60,7 @@ def test_a_call_is_refused_when_a_limit_is_reached(ledger: Ledger, limit: str | 
 
 def test_seconds_are_those_on_the_clock_of_rollouts() -> None:
     async def main() -> None:
-        ledger = Ledger.from_header('{"seconds": 10.0}')
+        ledger = BudgetLedger.from_header('{"seconds": 10.0}')
         await asyncio.sleep(9.0)
         assert ledger.find_exhausted() is None
         assert orjson.loads(ledger.to_header())["seconds"] == pytest.approx(1.0)
@@ -76,7 +76,7 @@ def test_seconds_are_those_on_the_clock_of_rollouts() -> None:
 )
 def test_a_header_of_another_form_is_refused(value: str) -> None:
     with pytest.raises(InputError, match="x-ng-budget is not a budget"):
-        Ledger.from_header(value)
+        BudgetLedger.from_header(value)
 
 
 @pytest.mark.parametrize(

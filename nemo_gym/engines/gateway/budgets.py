@@ -7,14 +7,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nemo_gym.engines.record.call import DIALECTS
 from nemo_gym.json_objects import member, object_in
 from nemo_gym.responses.usage import count_tokens
-from nemo_gym.transport.budget import Ledger, Tokens
+from nemo_gym.transport.budget import BudgetLedger, Tokens
 from nemo_gym.transport.memory import collect_reply
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import send_reply
 
 
 async def answer_within_budget(
-    ledger: Ledger, server: str, handler: ASGIApp, scope: Scope, receive: Receive, send: Send
+    ledger: BudgetLedger, server: str, handler: ASGIApp, scope: Scope, receive: Receive, send: Send
 ) -> None:
     """Answer a call by `handler`, within the budget of its attempt. Raises `EngineError` if nothing is left."""
     if scope["path"] not in DIALECTS or not isinstance(receive, WholeBody):

@@ -20,7 +20,7 @@ import orjson
 
 from nemo_gym.clock import wall_clock
 from nemo_gym.json_objects import member
-from nemo_gym.rollouts.control.verbs import Effects, Phase, Tuning, Verb
+from nemo_gym.rollouts.control.verbs import ControlVerb, Effects, Phase, Tuning
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import holds_text
@@ -39,7 +39,7 @@ class EventLog:
         self.events: list[dict[str, Any]] = []
         """The events of this start."""
 
-    def add(self, verb: Verb, effects: Effects, by: str) -> None:
+    def add(self, verb: ControlVerb, effects: Effects, by: str) -> None:
         """Write an event. Raises `ConfigError` if the disk refuses it."""
         event = build_event(verb, effects, by)
         if self._files is not None:
@@ -103,7 +103,7 @@ def carry_over(
     return Carried(Phase.PAUSED if stays_paused else Phase.RUNNING, replace(command, **kept), tuple(notes))
 
 
-def build_event(verb: Verb, effects: Effects, by: str) -> dict[str, Any]:
+def build_event(verb: ControlVerb, effects: Effects, by: str) -> dict[str, Any]:
     """Return the line of an accepted request."""
     event: dict[str, Any] = {
         "at": datetime.fromtimestamp(wall_clock(), UTC).isoformat(timespec="milliseconds"),
@@ -112,4 +112,4 @@ def build_event(verb: Verb, effects: Effects, by: str) -> dict[str, Any]:
         "phase": effects.phase.value,
         "changes": list(effects.changes),
     }
-    return event | ({"tuned": asdict(effects.tuning)} if verb is Verb.SET else {})
+    return event | ({"tuned": asdict(effects.tuning)} if verb is ControlVerb.SET else {})

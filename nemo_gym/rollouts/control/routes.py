@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from nemo_gym.failures import InputError
 from nemo_gym.names import RUNS_ROUTE
 from nemo_gym.rollouts.control.run_control import RunControl
-from nemo_gym.rollouts.control.verbs import ControlRequest, Verb
+from nemo_gym.rollouts.control.verbs import ControlRequest, ControlVerb
 
 Runs = Mapping[str, RunControl]
 """The runs of a process by name."""
@@ -31,15 +31,15 @@ async def answer(runs: Runs, method: str, path: str, body: bytes) -> Any:
         raise InputError(f"there is no run {name!r}", code="no_run", status=404, remedy=f"Runs: {known}.")
     if not verb and method == "GET":
         return run.describe()
-    if verb not in set(Verb) or method != "POST":
-        verbs = ", ".join(Verb)
+    if verb not in set(ControlVerb) or method != "POST":
+        verbs = ", ".join(ControlVerb)
         raise InputError(
             f"a run has no route {method} {path}",
             code="no_route",
             status=404,
             remedy=f"POST {RUNS_ROUTE}/{name}/VERB with one of {verbs}; GET {RUNS_ROUTE}/{name} is its state.",
         )
-    return await run.handle(Verb(verb), read_request(body))
+    return await run.handle(ControlVerb(verb), read_request(body))
 
 
 def read_request(body: bytes) -> ControlRequest:

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 from nemo_gym.rollouts.control.events import EventLog
 from nemo_gym.rollouts.control.verbs import (
     ControlRequest,
+    ControlState,
+    ControlVerb,
     Effects,
     Phase,
-    RunState,
     Tuning,
-    Verb,
     decide,
     write_rollout,
 )
@@ -92,12 +92,12 @@ class RunControl:
         self._phase = Phase.ENDED
         self._log.close()
 
-    def read_state(self) -> RunState:
+    def read_state(self) -> ControlState:
         """Return the state on which the effects of requests depend."""
         collector = self._collector
         if self._phase is not Phase.ENDED and self._is_draining():
             self._phase = Phase.DRAINING
-        return RunState(
+        return ControlState(
             self._phase,
             collector.tuning,
             collector.list_in_flight(),
@@ -105,7 +105,7 @@ class RunControl:
             self._requeue_refusal,
         )
 
-    async def handle(self, verb: Verb, request: ControlRequest) -> dict[str, Any]:
+    async def handle(self, verb: ControlVerb, request: ControlRequest) -> dict[str, Any]:
         """Carry out a request, unless it is a dry run, and return its changes and the state after it.
 
         Raises `InputError` for a request that is refused, and `ConfigError` if its event cannot be written.

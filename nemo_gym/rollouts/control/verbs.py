@@ -38,7 +38,7 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
-class Verb(StrEnum):
+class ControlVerb(StrEnum):
     """A request to a run."""
 
     PAUSE = "pause"
@@ -53,19 +53,19 @@ class Verb(StrEnum):
 
 
 _STARTING = frozenset({Phase.RUNNING, Phase.PAUSED})
-ALLOWED: Mapping[Verb, frozenset[Phase]] = {
-    Verb.PAUSE: _STARTING,
-    Verb.RESUME: _STARTING,
-    Verb.DRAIN: _STARTING | {Phase.DRAINING},
-    Verb.CANCEL: _STARTING | {Phase.DRAINING},
-    Verb.REQUEUE: _STARTING,
-    Verb.SET: _STARTING,
+ALLOWED: Mapping[ControlVerb, frozenset[Phase]] = {
+    ControlVerb.PAUSE: _STARTING,
+    ControlVerb.RESUME: _STARTING,
+    ControlVerb.DRAIN: _STARTING | {Phase.DRAINING},
+    ControlVerb.CANCEL: _STARTING | {Phase.DRAINING},
+    ControlVerb.REQUEUE: _STARTING,
+    ControlVerb.SET: _STARTING,
 }
 """The phases in which a verb is accepted."""
-_LEADS_TO: Mapping[Verb, Phase] = {
-    Verb.PAUSE: Phase.PAUSED,
-    Verb.RESUME: Phase.RUNNING,
-    Verb.DRAIN: Phase.DRAINING,
+_LEADS_TO: Mapping[ControlVerb, Phase] = {
+    ControlVerb.PAUSE: Phase.PAUSED,
+    ControlVerb.RESUME: Phase.RUNNING,
+    ControlVerb.DRAIN: Phase.DRAINING,
 }
 _RESUME_LATER = "The same command with +resume_from_cache=true (gym: --resume) attempts what is missing."
 
@@ -109,7 +109,7 @@ class ControlRequest(BaseModel, extra="forbid", frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class RunState:
+class ControlState:
     """The part of a run's state on which effects depend."""
 
     phase: Phase
@@ -134,18 +134,18 @@ class Effects:
     """The changes as sentences; none if nothing changes."""
 
 
-def decide(state: RunState, verb: Verb, request: ControlRequest) -> Effects:
+def decide(state: ControlState, verb: ControlVerb, request: ControlRequest) -> Effects:
     """Return the effects of a request. Raises `InputError` for one that is refused."""
     _check_fields(verb, request)
     if state.phase not in ALLOWED[verb]:
         raise _refuse_phase(verb, state.phase)
     unchanged = Effects(state.phase, state.tuning)
     match verb:
-        case Verb.CANCEL:
+        case ControlVerb.CANCEL:
             return _cancel(state, request, unchanged)
-        case Verb.REQUEUE:
+        case ControlVerb.REQUEUE:
             return _requeue(state, request, unchanged)
-        case Verb.SET:
+        case ControlVerb.SET:
             return _tune(state, request, unchanged)
     phase = _LEADS_TO[verb]
     if phase is state.phase:
@@ -153,22 +153,22 @@ def decide(state: RunState, verb: Verb, request: ControlRequest) -> Effects:
     return replace(unchanged, phase=phase, changes=(_describe_phase(phase, len(state.in_flight)),))
 
 
-def _check_fields(verb: Verb, request: ControlRequest) -> None:
+def _check_fields(verb: ControlVerb, request: ControlRequest) -> None:
     """Refuse fields that a verb does not have, and a verb without its fields."""
     tuned = request.tuned
     wrong = [
-        *(["rollouts"] if request.rollouts and verb not in (Verb.CANCEL, Verb.REQUEUE) else []),
-        *(["failure_class"] if request.failure_class and verb is not Verb.REQUEUE else []),
-        *(tuned if verb is not Verb.SET else []),
+        *(["rollouts"] if request.rollouts and verb not in (ControlVerb.CANCEL, ControlVerb.REQUEUE) else []),
+        *(["failure_class"] if request.failure_class and verb is not ControlVerb.REQUEUE else []),
+        *(tuned if verb is not ControlVerb.SET else []),
     ]
     if wrong:
         raise _refuse(
             f"`{verb}` has no {', '.join(f'`{name}`' for name in wrong)}", "wrong_field", status=422
         )
-    if verb is Verb.SET and not tuned:
+    if verb is ControlVerb.SET and not tuned:
         names = ", ".join(f"`{name}`" for name in Tuning.__slots__)
         raise _refuse("`set` needs a value", "no_value", f"Give one or several of {names}.", status=422)
-    if verb is Verb.CANCEL and not request.rollouts:
+    if verb is ControlVerb.CANCEL and not request.rollouts:
         raise _refuse(
             "`cancel` needs the rollouts to cancel",
             "no_rollout",
@@ -178,7 +178,7 @@ def _check_fields(verb: Verb, request: ControlRequest) -> None:
         )
 
 
-def _cancel(state: RunState, request: ControlRequest, unchanged: Effects) -> Effects:
+def _cancel(state: ControlState, request: ControlRequest, unchanged: Effects) -> Effects:
     found = tuple(sorted(filter(request.names, state.in_flight)))
     if not found:
         longest = sorted(state.in_flight, key=lambda each: -state.in_flight[each])
@@ -194,7 +194,7 @@ def _cancel(state: RunState, request: ControlRequest, unchanged: Effects) -> Eff
     return replace(unchanged, cancelled=found, changes=changes)
 
 
-def _requeue(state: RunState, request: ControlRequest, unchanged: Effects) -> Effects:
+def _requeue(state: ControlState, request: ControlRequest, unchanged: Effects) -> Effects:
     if state.requeue_refusal is not None:
         raise _refuse(f"`requeue` is refused: {state.requeue_refusal}", "not_requeued", _RESUME_LATER)
     wanted = request.failure_class
@@ -216,7 +216,7 @@ def _requeue(state: RunState, request: ControlRequest, unchanged: Effects) -> Ef
     return replace(unchanged, requeued=found, changes=(f"{number}: {_list(map(write_rollout, found))}",))
 
 
-def _tune(state: RunState, request: ControlRequest, unchanged: Effects) -> Effects:
+def _tune(state: ControlState, request: ControlRequest, unchanged: Effects) -> Effects:
     before, tuned = asdict(state.tuning), request.tuned
     changed = {name: value for name, value in tuned.items() if value != before[name]}
     changes = tuple(f"{name}: {before[name]} -> {value}" for name, value in changed.items())
@@ -232,7 +232,7 @@ def _describe_phase(phase: Phase, in_flight: int) -> str:
     }[phase]
 
 
-def _refuse_phase(verb: Verb, phase: Phase) -> InputError:
+def _refuse_phase(verb: ControlVerb, phase: Phase) -> InputError:
     state = "has ended" if phase is Phase.ENDED else "is draining, which cannot be taken back"
     return _refuse(f"`{verb}` is refused: the run {state}", f"run_{phase}", _RESUME_LATER)
 
@@ -253,7 +253,7 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(shown[:_SHOWN]) + (f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else "")
 
 
-def describe_state(state: RunState) -> Iterator[str]:
+def describe_state(state: ControlState) -> Iterator[str]:
     """Yield a state as lines for a person."""
     tuning = asdict(state.tuning)
     yield f"{state.phase}: {len(state.in_flight)} in flight, {len(state.failed)} failed"

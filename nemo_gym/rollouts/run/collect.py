@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from nemo_gym.rollouts.output.manifest import build_identity
 from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
 from nemo_gym.rollouts.output.nodes import keep_nodes
 from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
+from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
@@ -73,24 +74,22 @@ async def collect(
 ) -> CollectSummary:
     """Collect rollouts from the servers of `gym`.
 
-    `stop` lets the caller end the run early; `attempter` replaces the agents; `checked` is from `check_input`;
-    `serve` lets others control the run.
-    Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
-    then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
+    `stop` lets the caller end the run early; `attempter` replaces the agents; `checked` is from `check_input`; `serve`
+    lets others control the run. Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or
+    an engine is unreachable; then nothing has run. An error during the run (a full disk) ends it and becomes the
+    summary's `stop`.
     """
     checked, servers, engines = await _check(settings, caller, gym, checked)
     identity = build_identity(checked.plan, checked.inspection, servers, gym.config, engines)
     journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, identity, gym)
-    inspection, clocks = checked.inspection, gym.clocks(caller, servers)
-    control = StartControl(journal, settings.limits, clocks=clocks, serve=serve)
+    inspection = checked.inspection
+    control = StartControl(journal, settings.limits, clocks=gym.clocks(caller, servers), serve=serve)
     execution = RunExecution(
         journal,
         caller,
         gym,
         rollouts=inspection.rollouts,
-        planned={
-            agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
-        },
+        planned=_count_planned(inspection),
         control=control,
         stop=stop or Stop(),
         servers=servers.keys(),
@@ -98,12 +97,15 @@ async def collect(
         invalid_rows=inspection.invalid,
         options=settings,
     )
-    if settings.has_budget:
-        execution.budgets = await _open_budgets(settings, checked, execution)
-    agents = AgentAttempter(caller, timeout_s=execution.limits.rollout_timeout_s, budgets=execution.budgets)
-    execution.on_tuned = agents.tune
+    agents = await _build_attempter(settings, checked, execution)
     plan, attempter = await _choose_plan(settings, checked, execution, attempter or agents)
     return await execution.run(plan, attempter, display, lambda: [*inspection.notes, *notes, *control.notes])
+
+
+def _count_planned(inspection: DatasetInspection) -> dict[str, Planned]:
+    return {
+        agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
+    }
 
 
 async def _choose_plan(
@@ -114,6 +116,17 @@ async def _choose_plan(
         return _build_plan(settings, checked, execution.journal), agents
     draws = await asyncio.to_thread(_begin_draws, settings, checked, execution)
     return draws, draws.watched(agents)
+
+
+async def _build_attempter(
+    settings: CollectSettings, checked: CheckedInput, execution: RunExecution
+) -> AgentAttempter:
+    if settings.has_budget:
+        execution.budgets = await _open_budgets(settings, checked, execution)
+    timeout_s = execution.limits.rollout_timeout_s
+    agents = AgentAttempter(execution.caller, timeout_s=timeout_s, budgets=execution.budgets)
+    execution.on_tuned = agents.tune
+    return agents
 
 
 async def _open_budgets(settings: CollectSettings, checked: CheckedInput, execution: RunExecution) -> Budgets:
@@ -288,8 +301,6 @@ class RunExecution:
         except BaseException as error:
             self.close_files({"end": "broken", "error": repr(error)})
             raise
-        budget = [self._budget.describe()] if self._budget and self._budget.is_spent else []
-        budget += self.budgets.describe() if self.budgets is not None else []
         summary = CollectSummary(
             files=self.journal.files,
             agents=self._summarize(results, estimate),
@@ -302,17 +313,28 @@ class RunExecution:
             logs=self.gym.logs,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
-            notes=[*notes(), *self.journal.notes, *missing, *budget],
+            notes=[*notes(), *self.journal.notes, *missing, *self._describe_limits()],
             repository=self.gym.repository,
             must_be_complete=self.options.require_complete,
             estimate=estimate,
             control=self.control.events,
             spent=self.budgets.to_json() if self.budgets is not None else None,
         )
-        ending: dict[str, Any] = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
+        self._close_files_after(summary)
+        return summary
+
+    def _close_files_after(self, summary: CollectSummary) -> None:
+        """Record the end of this start, with requests of control and expenses, if there are any."""
+        ending = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
         further = {"control": summary.control, "spent": summary.spent}
         self.close_files(ending | {name: value for name, value in further.items() if value})
-        return summary
+
+    def _describe_limits(self) -> Iterator[str]:
+        """Yield notes on limits of the run that were reached."""
+        if self._budget is not None and self._budget.is_spent:
+            yield self._budget.describe()
+        if self.budgets is not None:
+            yield from self.budgets.describe()
 
     async def _write_metrics(
         self, plan: Iterable[PlannedAttempt]

@@ -11,7 +11,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from nemo_gym import clock
@@ -72,6 +72,15 @@ class _GivenUp:
     failed: Failed
 
 
+@dataclass(slots=True)
+class _FailedRollouts:
+    given_up: dict[RolloutId, _GivenUp] = field(default_factory=dict)
+    requeued: deque[PlannedAttempt] = field(default_factory=deque)
+    """Those that are attempted again, before the rest of the plan."""
+    uncounted: dict[RolloutId, int] = field(default_factory=dict)
+    """Attempts that do not count towards the limit: those before a requeue, and failures during a pause."""
+
+
 class Collector:
     """Runs a plan. It is the `Controllable` of `nemo_gym.rollouts.control`."""
 
@@ -109,10 +118,7 @@ class Collector:
         self._may_spawn = False
         self._resumed: asyncio.Event | None = None
         """Set at the end of a pause; None while there is none."""
-        self._given_up: dict[RolloutId, _GivenUp] = {}
-        self._requeued: deque[PlannedAttempt] = deque()
-        self._uncounted: dict[RolloutId, int] = {}
-        """Attempts that do not count towards the limit: those before a requeue, and failures during a pause."""
+        self._failed = _FailedRollouts()
         self.on_tuned: Callable[[RunLimits], None] = lambda limits: None
         """Called with the limits that `tune` has changed."""
         self._clock: Callable[[], float]
@@ -138,7 +144,12 @@ class Collector:
                 worker.cancel()
             await work
         if self._broken:
-            raise self._broken[0]
+            error = self._broken[0]
+            self._broken.clear()
+            try:
+                raise error
+            finally:
+                del error  # cycles would keep the files of a plan open that has raised
 
     def _note_stop(self) -> float | None:
         """Return the seconds that rollouts in flight have to finish; None for as long as they take."""
@@ -191,6 +202,7 @@ class Collector:
             self._stop.drain(StopReason("broken", f"{type(error).__name__}: {error}"))
             raise
         finally:
+            worker.task = None
             self._active -= 1
 
     async def _may_begin(self) -> bool:
@@ -205,8 +217,8 @@ class Collector:
             await self._resumed.wait()
 
     def _draw(self) -> PlannedAttempt | None:
-        if self._requeued:
-            return self._requeued.popleft()
+        if self._failed.requeued:
+            return self._failed.requeued.popleft()
         planned = next(self._source, None)
         if planned is None:
             self._may_spawn = False
@@ -241,9 +253,9 @@ class Collector:
 
     def _has_attempts_left(self, planned: PlannedAttempt) -> bool:
         """Return whether another attempt is due after a failure that may pass. During a pause it always is."""
-        identity, uncounted = planned.identity, self._uncounted.get(planned.identity, 0)
+        identity, uncounted = planned.identity, self._failed.uncounted.get(planned.identity, 0)
         if self._resumed is not None:
-            self._uncounted[identity] = uncounted + 1
+            self._failed.uncounted[identity] = uncounted + 1
             return True
         return planned.attempt_index + 1 - uncounted < self._limits.max_attempts
 
@@ -285,7 +297,7 @@ class Collector:
             self._stop.drain(reason)
 
     def _give_up(self, planned: PlannedAttempt, failed: Failed) -> None:
-        self._given_up[planned.identity] = _GivenUp(planned.attempt_index, failed)
+        self._failed.given_up[planned.identity] = _GivenUp(planned.attempt_index, failed)
         self._counters.note_failed(planned.identity, failed)
         if self._on_settled is not None:
             self._on_settled(planned, failed)
@@ -343,7 +355,7 @@ class Collector:
         }
 
     def list_failed(self) -> dict[RolloutId, str]:
-        return {identity: each.failed.failure_class for identity, each in self._given_up.items()}
+        return {identity: each.failed.failure_class for identity, each in self._failed.given_up.items()}
 
     def cancel(self, rollouts: Collection[RolloutId]) -> None:
         for worker in self._workers.values():
@@ -354,14 +366,14 @@ class Collector:
 
     def requeue(self, plan: Iterable[PlannedAttempt]) -> None:
         for planned in plan:
-            given_up = self._given_up.pop(planned.identity, None)
+            given_up = self._failed.given_up.pop(planned.identity, None)
             if given_up is None:
                 continue
             made = given_up.attempt_index + 1
-            self._uncounted[planned.identity] = made
+            self._failed.uncounted[planned.identity] = made
             self._counters.take_back_failed(given_up.failed)
             self._rules.take_back_failure()
-            self._requeued.append(replace(planned, attempt_index=made))
+            self._failed.requeued.append(replace(planned, attempt_index=made))
         self._may_spawn = True
         self._spawn()
 

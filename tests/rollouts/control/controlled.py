@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nemo_gym.rollouts.control.events import EventLog
 from nemo_gym.rollouts.control.run_control import RunControl
-from nemo_gym.rollouts.control.verbs import ControlRequest, Phase, Verb
+from nemo_gym.rollouts.control.verbs import ControlRequest, ControlVerb, Phase
 from nemo_gym.rollouts.run.collector import Collector, RunLimits
 from nemo_gym.rollouts.run.control import build_drain, count_rollouts
 from nemo_gym.rollouts.run.counters import RunCounters
@@ -25,7 +25,7 @@ class Controlled(NamedTuple):
     counters: RunCounters
     stop: Stop
 
-    async def ask(self, verb: Verb, **body: Any) -> dict[str, Any]:
+    async def ask(self, verb: ControlVerb, **body: Any) -> dict[str, Any]:
         return await self.control.handle(verb, ControlRequest(**body))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.rollouts.control.verbs import Verb
+from nemo_gym.rollouts.control.verbs import ControlVerb
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run._window import AutoWindow
 from nemo_gym.rollouts.run.answer import AttemptResult
@@ -37,13 +37,13 @@ def test_nothing_starts_during_a_pause_and_everything_is_made_after_it() -> None
 
     async def pause(run: Controlled) -> None:
         await asyncio.sleep(2.5)
-        assert (await run.ask(Verb.PAUSE))["phase"] == "paused"
+        assert (await run.ask(ControlVerb.PAUSE))["phase"] == "paused"
         await asyncio.sleep(1.0)
         made = agents.attempts.total()
         await asyncio.sleep(3600.0)
         assert agents.attempts.total() == made == 12
         assert run.counters.is_paused
-        await run.ask(Verb.RESUME)
+        await run.ask(ControlVerb.RESUME)
 
     run = build_controlled(agents, 20)
     collect(run, pause, 20)
@@ -56,10 +56,10 @@ def test_a_dry_run_changes_nothing() -> None:
         await asyncio.sleep(0.5)
         before = run.control.read_state()
         for verb, body in (
-            (Verb.PAUSE, {}),
-            (Verb.DRAIN, {}),
-            (Verb.CANCEL, {"rollouts": ["0"]}),
-            (Verb.SET, {"max_attempts": 9}),
+            (ControlVerb.PAUSE, {}),
+            (ControlVerb.DRAIN, {}),
+            (ControlVerb.CANCEL, {"rollouts": ["0"]}),
+            (ControlVerb.SET, {"max_attempts": 9}),
         ):
             assert (await run.ask(verb, dry_run=True, **body))["changes"]
         assert run.control.read_state() == before
@@ -76,7 +76,7 @@ def test_a_cancelled_rollout_has_failed_and_its_worker_goes_on() -> None:
 
     async def cancel(run: Controlled) -> None:
         await asyncio.sleep(30.0)
-        await run.ask(Verb.CANCEL, rollouts=["1/0"])
+        await run.ask(ControlVerb.CANCEL, rollouts=["1/0"])
 
     agents = Agents({1: hang}, seconds=10.0)
     run = build_controlled(agents, 9, limits=RunLimits(2))
@@ -94,7 +94,7 @@ def test_a_cancelled_rollout_does_not_count_as_an_identical_failure() -> None:
     async def cancel(run: Controlled) -> None:
         for task in range(6):
             await asyncio.sleep(1.0)
-            await run.ask(Verb.CANCEL, rollouts=[str(task)])
+            await run.ask(ControlVerb.CANCEL, rollouts=[str(task)])
 
     run = build_controlled(
         Agents(dict.fromkeys(range(6), hang)),
@@ -116,7 +116,7 @@ def test_failed_rollouts_are_attempted_again_with_new_attempts() -> None:
         nonlocal is_up
         await asyncio.sleep(230.0)
         is_up = True
-        answer = await run.ask(Verb.REQUEUE, failure_class="engine:engine_down")
+        answer = await run.ask(ControlVerb.REQUEUE, failure_class="engine:engine_down")
         assert answer["changes"] == ("2 failed rollouts are attempted again: 0/0, 1/0",)
         assert dict(run.counters.failures) == {"engine:other": 1}
 
@@ -136,7 +136,7 @@ def test_a_requeue_when_the_plan_is_empty_starts_new_workers() -> None:
 
     async def requeue(run: Controlled) -> None:
         await asyncio.sleep(5.0)
-        await run.ask(Verb.REQUEUE)
+        await run.ask(ControlVerb.REQUEUE)
 
     async def slow(task: PlannedAttempt) -> AttemptResult:
         await asyncio.sleep(100.0)
@@ -152,10 +152,10 @@ def test_concurrency_below_the_rollouts_in_flight_lets_them_finish() -> None:
 
     async def retune(run: Controlled) -> None:
         await asyncio.sleep(5.0)
-        await run.ask(Verb.SET, num_samples_in_parallel=1)
+        await run.ask(ControlVerb.SET, num_samples_in_parallel=1)
         await asyncio.sleep(10.0)
         assert agents.in_flight == 1
-        await run.ask(Verb.SET, num_samples_in_parallel=6)
+        await run.ask(ControlVerb.SET, num_samples_in_parallel=6)
         await asyncio.sleep(1.0)
         assert agents.in_flight == 6
 
@@ -168,9 +168,9 @@ def test_concurrency_below_the_rollouts_in_flight_lets_them_finish() -> None:
 def test_the_search_for_the_window_ends_with_a_number_and_can_be_asked_for() -> None:
     async def retune(run: Controlled) -> None:
         await asyncio.sleep(1.0)
-        await run.ask(Verb.SET, num_samples_in_parallel="auto")
+        await run.ask(ControlVerb.SET, num_samples_in_parallel="auto")
         assert isinstance(run.counters.auto, AutoWindow)
-        await run.ask(Verb.SET, num_samples_in_parallel=2)
+        await run.ask(ControlVerb.SET, num_samples_in_parallel=2)
         assert run.counters.auto is None
 
     run = build_controlled(Agents(seconds=1.0), 12)
@@ -185,7 +185,7 @@ def test_attempts_and_deadlines_are_those_at_the_start_of_an_attempt() -> None:
 
     async def retune(run: Controlled) -> None:
         await asyncio.sleep(10.0)
-        await run.ask(Verb.SET, rollout_timeout_s=5.0)
+        await run.ask(ControlVerb.SET, rollout_timeout_s=5.0)
 
     run = build_controlled(Agents(dict.fromkeys(range(2), hang)), 2, limits=RunLimits(1))
     collect(run, retune, 2)
@@ -198,9 +198,9 @@ def test_a_drain_lets_rollouts_in_flight_finish_however_long_they_take() -> None
 
     async def drain(run: Controlled) -> None:
         await asyncio.sleep(1.0)
-        assert (await run.ask(Verb.DRAIN))["phase"] == "draining"
+        assert (await run.ask(ControlVerb.DRAIN))["phase"] == "draining"
         with pytest.raises(InputError, match="draining"):
-            await run.ask(Verb.PAUSE)
+            await run.ask(ControlVerb.PAUSE)
 
     run = build_controlled(agents, 40)
     collect(run, drain, 40)
@@ -213,10 +213,10 @@ def test_a_drain_lets_rollouts_in_flight_finish_however_long_they_take() -> None
 def test_a_paused_run_can_be_ended(end: str) -> None:
     async def pause_and_end(run: Controlled) -> None:
         await asyncio.sleep(1.0)
-        await run.ask(Verb.PAUSE)
+        await run.ask(ControlVerb.PAUSE)
         await asyncio.sleep(100.0)
         if end == "drain":
-            await run.ask(Verb.DRAIN)
+            await run.ask(ControlVerb.DRAIN)
         else:
             run.stop.interrupt()
             assert run.control.describe()["phase"] == "draining"
@@ -236,11 +236,11 @@ def test_failures_during_a_pause_are_no_outage() -> None:
     async def redeploy(run: Controlled) -> None:
         nonlocal is_up
         await asyncio.sleep(25.0)
-        await run.ask(Verb.PAUSE)
+        await run.ask(ControlVerb.PAUSE)
         is_up = False
         await asyncio.sleep(500.0)
         is_up = True
-        await run.ask(Verb.RESUME)
+        await run.ask(ControlVerb.RESUME)
 
     run = build_controlled(
         Agents(dict.fromkeys(range(12), depend)),
@@ -261,10 +261,10 @@ def test_a_run_that_has_ended_refuses_every_verb() -> None:
 
     collect(run, do_nothing, 2)
     run.control.end()
-    for verb in Verb:
-        bodies: dict[Verb, dict[str, Any]] = {
-            Verb.SET: {"max_attempts": 1},
-            Verb.CANCEL: {"rollouts": ["0"]},
+    for verb in ControlVerb:
+        bodies: dict[ControlVerb, dict[str, Any]] = {
+            ControlVerb.SET: {"max_attempts": 1},
+            ControlVerb.CANCEL: {"rollouts": ["0"]},
         }
         with pytest.raises(InputError, match="has ended"):
             run_virtually(run.ask(verb, **bodies.get(verb, {})))
