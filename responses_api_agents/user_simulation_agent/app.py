@@ -18,7 +18,6 @@ from nemo_gym.failures import GymError
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.rows.models import read_task
 from nemo_gym.rows.verdict import EndReason
-from nemo_gym.transport.context import BUDGET_SPENT
 from nemo_gym.verify.answers import final_text
 from responses_api_agents.user_simulation_agent.user import DEFAULT_PROMPT, SimulatedUser, UserTask
 
@@ -65,9 +64,10 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
                 try:
                     said = await user.speak()
                 except GymError as error:
-                    if turns and error.failure.code == BUDGET_SPENT:
-                        return EndReason.BUDGET
-                    raise
+                    reason = policy.find_cut(error)
+                    if reason is None:
+                        raise
+                    return reason
                 if said.text:
                     policy.trajectory.add_user_message(
                         said.text, simulated_by=self.config.user_model_server.name

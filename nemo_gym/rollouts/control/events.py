@@ -21,7 +21,7 @@ import orjson
 from nemo_gym.clock import wall_clock
 from nemo_gym.json_objects import member
 from nemo_gym.rollouts.control.verbs import ControlVerb, Effects, Phase, Tuning
-from nemo_gym.rollouts.output._append_file import AppendFile
+from nemo_gym.rollouts.output.event_file import EventFile
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -35,7 +35,7 @@ class EventLog:
     def __init__(self, files: RunFiles | None) -> None:
         """`files`: those of the run; None for a run without files, whose events are kept in memory only."""
         self._files = files
-        self._file: AppendFile | None = None
+        self._file: EventFile | None = None
         self.events: list[dict[str, Any]] = []
         """The events of this start."""
 
@@ -58,8 +58,7 @@ class EventLog:
 
     def _append(self, files: RunFiles, line: bytes) -> None:
         if self._file is None:
-            self._file = AppendFile(files.events)
-            self._file.recover(files.first_free_torn())
+            self._file = EventFile(files)
         self._file.append(line)
 
     def close(self) -> None:
