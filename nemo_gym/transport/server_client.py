@@ -220,9 +220,8 @@ class ServerClient(BaseModel):
         """Send one call to `server_name` and return the reply, whatever its status.
 
         `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged. `repeatable`:
-        whether it may be sent again after a broken connection, by default that of its path. `timeout`: seconds for the
-        whole call; the rollout's deadline holds in any case. Raises `TransportError`, `DeadlineError`, `ConfigError`,
-        `TimeoutError`; `TypeError` for an unknown option.
+        it may be sent again after a broken connection, by default as its path. `timeout`: seconds, beside the deadline.
+        Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option.
         """
         _refuse_unknown(ecosystem)
         context = current_context.get()
