@@ -87,7 +87,7 @@ def _counts(usage: Mapping[str, Any], prompt_name: str, completion_name: str) ->
     return None if prompt is None or completion is None or total is None else (prompt, completion, total)
 
 
-def count_tokens(usage: object) -> tuple[int, int, int]:
+def read_token_counts(usage: object) -> tuple[int, int, int]:
     """Return the input, cached and output tokens of a `usage` of any API; 0 for counts that it lacks.
 
     The input tokens include the cached ones; Anthropic's `input_tokens` leave them out.

@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.engines.record.call import DIALECTS
 from nemo_gym.json_objects import member, object_in
-from nemo_gym.responses.usage import count_tokens
+from nemo_gym.responses.usage import read_token_counts
 from nemo_gym.transport.budget import BudgetLedger, Tokens
 from nemo_gym.transport.memory import collect_reply
 from nemo_gym.transport.request_body import WholeBody
@@ -23,5 +23,5 @@ async def answer_within_budget(
     ledger.require_left(server)
     reply = await collect_reply(handler, scope, receive)
     if not ledger.spent:  # else this server has asked another model server, which has counted the call
-        ledger.note(server, Tokens(1, *count_tokens(member(object_in(reply.body), "usage"))))
+        ledger.note(server, Tokens(1, *read_token_counts(member(object_in(reply.body), "usage"))))
     await send_reply(send, reply)

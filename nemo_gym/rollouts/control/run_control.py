@@ -118,7 +118,9 @@ class RunControl:
                     "dry_run": request.dry_run,
                     "changes": effects.changes,
                 } | self.describe()
-            planned = await asyncio.to_thread(self._find_planned, effects.requeued)
+            planned: Sequence[PlannedAttempt] = ()
+            if effects.requeued:
+                planned = await asyncio.to_thread(self._find_planned, effects.requeued)
             effects = decide(self.read_state(), verb, request)  # it may have changed meanwhile
             self._log.add(verb, effects, request.by)
             await self._apply(effects, planned)
@@ -169,7 +171,7 @@ class RunControl:
         """Return the first attempts at `rollouts`. The plan is read again: it is not held in memory."""
         wanted = set(rollouts)
         found: list[PlannedAttempt] = []
-        for planned in self._plan if wanted else ():
+        for planned in self._plan:
             if planned.identity in wanted:
                 found.append(planned)
                 if len(found) == len(wanted):

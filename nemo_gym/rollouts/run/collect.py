@@ -147,7 +147,9 @@ def _begin_draws(settings: CollectSettings, checked: CheckedInput, execution: Ru
 
     try:
         tasks = Plan(checked.plan, numbers=checked.inspection.numbers).read_tasks()
-        execution.until = begin_draws(settings, list(tasks), execution.journal, execution.counters)
+        execution.until = begin_draws(
+            settings, list(tasks), execution.journal, execution.counters, execution.gym.config
+        )
     except BaseException as error:
         execution.close_files({"end": "broken", "error": str(error)})
         raise
@@ -326,7 +328,8 @@ class RunExecution:
     def _close_files_after(self, summary: CollectSummary) -> None:
         """Record the end of this start, with requests of control and expenses, if there are any."""
         ending = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
-        further = {"control": summary.control, "spent": summary.spent}
+        until = summary.estimate.describe_end() if summary.estimate else None
+        further = {"control": summary.control, "spent": summary.spent, "until": until}
         self.close_files(ending | {name: value for name, value in further.items() if value})
 
     def _describe_limits(self) -> Iterator[str]:
@@ -406,9 +409,10 @@ class RunExecution:
         """Return the estimate of a run with an aim, whose plan is what it has drawn."""
         if self.until is None:
             return None
-        self.rollouts = self.until.drawn
         self.planned = self.until.count_planned_by_agent()
-        return self.until.conclude()
+        estimate = self.until.conclude()
+        self.rollouts = self.counters.planned
+        return estimate
 
     def _summarize(
         self, results: Mapping[str, AggregateResult], estimate: UntilEstimate | None
