@@ -40,6 +40,12 @@ async def ask(control: RunControl, verb: ControlVerb, **body: Any) -> dict[str, 
     return await control.handle(verb, ControlRequest(**body, by="a test"))
 
 
+async def wait_for_a_row(control: RunControl) -> None:
+    """Return when the run has a row: one without any is begun anew and not resumed."""
+    while not control.describe()["counts"]["settled"]:  # noqa: ASYNC110 - the run has no event for it
+        await asyncio.sleep(0.01)
+
+
 async def test_requests_are_in_the_events_the_summary_and_the_manifest(tmp_path: Path) -> None:
     async def retune(control: RunControl) -> None:
         await ask(control, ControlVerb.SET, num_samples_in_parallel=2)
@@ -67,10 +73,11 @@ async def test_a_run_that_nobody_controls_has_no_events(tmp_path: Path) -> None:
 
 async def test_a_resumed_run_goes_on_with_the_values_that_were_set(tmp_path: Path) -> None:
     async def retune_and_drain(control: RunControl) -> None:
+        await wait_for_a_row(control)
         await ask(control, ControlVerb.SET, num_samples_in_parallel=1, max_attempts=7)
         await ask(control, ControlVerb.DRAIN)
 
-    write_dataset(tmp_path / "tasks.jsonl", 80)
+    write_dataset(tmp_path / "tasks.jsonl", 2000)
     first = await run(tmp_path, agents=Agents(seconds=0.01), serve=serve_by(retune_and_drain))
     assert (first.end, first.exit_code) == ("drained", 3)
     agents = Agents()
@@ -94,10 +101,11 @@ async def test_a_pause_holds_if_the_run_was_killed_during_it(is_killed: bool, tm
     stop = Stop()
 
     async def pause_and_end(control: RunControl) -> None:
+        await wait_for_a_row(control)
         await ask(control, ControlVerb.PAUSE)
         stop.interrupt()
 
-    write_dataset(tmp_path / "tasks.jsonl", 80)
+    write_dataset(tmp_path / "tasks.jsonl", 2000)
     await run(tmp_path, agents=Agents(seconds=0.01), serve=serve_by(pause_and_end), stop=stop)
     assert pause.since is None, "the clocks run again"
     if is_killed:
