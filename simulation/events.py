@@ -52,6 +52,8 @@ class Kind(StrEnum):
     DIED = "died"
     """The collector died; the detail is the cause."""
     INTERRUPTED = "interrupted"
+    CONTROLLED = "controlled"
+    """An operator made a request; the detail is the request and its answer."""
     ENDED = "ended"
     """A start of the run ended; the detail is an `Ended`."""
     OVER = "over"

@@ -28,6 +28,7 @@ from nemo_gym.rollouts.run.summary import CollectSummary, read_counts
 from nemo_gym.serving.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
 from nemo_gym.transport.moving_caller import MovingCaller
 from simulation.closings import SessionsAreClosedOnce
+from simulation.control import Operator
 from simulation.crashing_disk import CrashingDisk
 from simulation.deadlines import DeadlinesAreKept, InterruptedRunsEnd, NoOrphanedWork
 from simulation.determinism import SeededSources, errors_reported_to
@@ -106,6 +107,11 @@ def play(scenario: Scenario) -> Result:
         shutil.rmtree(folder)
 
 
+def _list_uncontrolled_invariants(scenario: Scenario) -> list[Invariant]:
+    """Return the invariants that an operator may violate: attempts are cancelled, requeued and paused."""
+    return [AttemptsAreMade(scenario), FailuresHaveCauses(scenario), DeadlinesAreKept(scenario)]
+
+
 class _CountersDisplay(Display):
     """Keeps a reference to the run's counters."""
 
@@ -135,6 +141,8 @@ class _Play:
         self._build(loop)
         loop.set_exception_handler(self._record_lost_error)
         seeded = SeededSources(self._scenario.rng("sources"), loop.time)
+        clock.pause.end()
+        clock.pause.seconds = 0.0  # those of other plays
         with (
             clock.replaced_by(seeded),
             disks.replaced_by(self._disk),
@@ -163,6 +171,7 @@ class _Play:
         self._gym = SimulatedGym(scenario, self._network, self._monitor, self._files.folder)
         self._disk = CrashingDisk(self._monitor, scenario.faults, self._kill)
         self._crashes = CrashesAtCalls(scenario.faults, self._crash_soon)
+        self._operator = Operator(scenario, self._monitor)
         self._monitor.invariants = self._invariants()
 
     def _invariants(self) -> list[Invariant]:
@@ -173,13 +182,11 @@ class _Play:
             NothingLost(scenario),
             CountedRowsAreWritten(self._counted, LineCounts(self._files, self._disk)),
             CountsAgree(scenario),
-            AttemptsAreMade(scenario),
-            FailuresHaveCauses(scenario),
+            *(() if scenario.requests else _list_uncontrolled_invariants(scenario)),
             RewardsAreTrue(self._rows),
             SessionsAreClosed(),
             SessionsAreClosedOnce(),
             QueuesAreBounded(scenario),
-            DeadlinesAreKept(scenario),
             NoOrphanedWork(),
             FencedReplicasDoNothing(),
             InterruptedRunsEnd(),
@@ -206,6 +213,7 @@ class _Play:
         self._faults.disarm()
         self._disk.disarm()
         self._crashes.disarm()
+        self._operator.stop()
         for fault in self._timed_faults:
             fault.cancel()
         await asyncio.sleep(_REPAIRED_WITHIN_S)
@@ -245,7 +253,10 @@ class _Play:
 
     def _longest_s(self) -> float:
         scenario = self._scenario
-        return 600.0 + scenario.planned * scenario.max_attempts * (scenario.rollout_timeout_s + 60.0)
+        of_pauses = 120.0 * len(scenario.requests)
+        return (
+            600.0 + of_pauses + scenario.planned * scenario.max_attempts * (scenario.rollout_timeout_s + 60.0)
+        )
 
     async def _collect(self, existing: Existing) -> CollectSummary:
         transport = self._network.transport_of(self._collector)
@@ -265,7 +276,14 @@ class _Play:
         )
         caller = gym.caller(transport)
         try:
-            return await collect(settings, caller, gym, stop=self._stop, display=self._display)
+            return await collect(
+                settings,
+                caller,
+                gym,
+                stop=self._stop,
+                display=self._display,
+                serve=self._operator.serve if scenario.requests else None,
+            )
         finally:
             if isinstance(caller, MovingCaller):
                 caller.stop_following()

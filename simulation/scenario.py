@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import TYPE_CHECKING
 
 from simulation import faults
 from simulation.faults import (
@@ -18,6 +19,9 @@ from simulation.faults import (
     Partition,
     Place,
 )
+
+if TYPE_CHECKING:
+    from simulation.control import Request
 
 _CALLS_OF_A_ROLLOUT: dict[Place, float] = {
     faults.RUN: 1.0,
@@ -67,6 +71,8 @@ class Scenario:
     has_nodes: bool
     """Whether servers are on a machine of their own (`simulation.nodes`)."""
     faults: tuple[Fault, ...]
+    requests: tuple[Request, ...] = ()
+    """The requests of an operator, in order (`simulation.control`)."""
 
     def __str__(self) -> str:
         return (

@@ -307,7 +307,7 @@ def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:
     """Return the `urls` that are not known to be unreachable."""
     if not breakers.by_url:
         return urls
-    now = clock.monotonic()
+    now = clock.rollout_time()
     return [url for url in urls if not breakers.is_out(url, now)]
 
 

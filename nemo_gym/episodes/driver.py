@@ -211,6 +211,8 @@ async def _act(agent: EpisodeAgent, episode: Episode) -> Act:
         return await agent.act(episode)
     finally:
         context.is_policy_acting = was_acting
+        if context.ledger is not None:
+            context.ledger.lift()  # a rollout over its budget is scored
 
 
 def parse_row(body: bytes) -> TaskRow:

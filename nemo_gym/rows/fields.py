@@ -254,6 +254,16 @@ FIELDS: Final[tuple[RowField, ...]] = (
         forms=_SCORED,
     ),
     RowField(
+        keys.SPENT_KEY,
+        {"type": "object"},
+        meaning="in a run with budgets or prices: calls, input, cached and output tokens of each model server, judges "
+        "and simulated users included",
+        written_by="the collector",
+        read_by="resumed runs, reports",
+        since="1.2",
+        forms=_SCORED,
+    ),
+    RowField(
         keys.MASKED_KEY,
         _FLAG,
         meaning="trainers skip the row; its score still counts in metrics",
@@ -432,15 +442,3 @@ FIELDS: Final[tuple[RowField, ...]] = (
         since=CONTRACT,
     ),
 )
-
-
-def build_row_schema(form: Form) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the rows of one form that this gym writes. Other members are allowed."""
-    members = [member for member in FIELDS if form in member.forms]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"{form} row, version {ROW_VERSION}",
-        "type": "object",
-        "properties": {each.key: {**each.schema, "description": each.meaning} for each in members},
-        "required": [each.key for each in members if form in each.required],
-    }

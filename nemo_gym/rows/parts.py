@@ -18,6 +18,7 @@ from nemo_gym.rows.keys import (
     REVERIFIED_KEY,
     SCORED_BY_KEY,
     SKILLS_REF_KEY,
+    SPENT_KEY,
     TASK_SOURCE_KEY,
     TIMING_KEY,
 )
@@ -52,6 +53,17 @@ def read_usage(row: AnyRow) -> Mapping[str, Any]:
     """Return the usage that the engine counted over all turns; empty without one."""
     usage = member(row, RESPONSE_KEY, "usage")
     return usage if isinstance(usage, Mapping) else {}
+
+
+def read_spent(row: AnyRow) -> Mapping[str, Any]:
+    """Return the calls and tokens of a rollout by model server; empty for a run without budgets and prices."""
+    spent = row.get(SPENT_KEY)
+    return spent if isinstance(spent, Mapping) else {}
+
+
+def append_spent(line: bytes, spent: bytes) -> bytes:
+    """Return the JSON of a row with what it has spent, as JSON, as its last member."""
+    return b'%b,"%b":%b}' % (line.rstrip().removesuffix(b"}"), SPENT_KEY.encode(), spent)
 
 
 def count_tokens(row: AnyRow) -> int | None:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from nemo_gym.transport.deadline import Deadline
+
+if TYPE_CHECKING:
+    from nemo_gym.transport.budget import BudgetLedger
 
 __all__ = ["RequestContext", "current_context"]
 
@@ -26,6 +30,13 @@ CALL_HEADER, VERIFYING = "x-ng-call", "verifying"
 LEAVE_OUT_HEADER = "x-ng-leave-out"
 """Comma-separated names of fields that the response can omit, because the caller has them already."""
 
+BUDGET_HEADER = "x-ng-budget"
+"""What an attempt may still spend, as JSON (`nemo_gym.transport.budget`); only in runs with budgets."""
+SPENT_HEADER = "x-ng-spent"
+"""In the answer to such a request: what its model calls have spent."""
+BUDGET_SPENT = "budget_spent"
+"""The failure code of a model call for which nothing is left."""
+
 
 @dataclass(slots=True)
 class RequestContext:
@@ -35,6 +46,8 @@ class RequestContext:
     """Server name → the incarnation that opened this session."""
     is_verifying: bool = False
     """True in the handler of `/verify`, whose model calls belong to the reward and not to the attempt."""
+    ledger: BudgetLedger | None = None
+    """The budget of the attempt, if its run has budgets."""
     is_policy_acting: bool = False
     """True while the policy runs: a called path may then be a name that the model made up."""
 

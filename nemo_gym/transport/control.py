@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
-from nemo_gym.names import SCALE_ROUTE, SESSIONS_ROUTE
+from nemo_gym.names import CLOCK_ROUTE, RUNS_ROUTE, SCALE_ROUTE, SESSIONS_ROUTE
 
 __all__ = ["CONTROL_ROUTES", "ROLLOUT_RECORDS", "TOKEN_TEXTS"]
 
@@ -30,6 +30,8 @@ CONTROL_ROUTES = frozenset(
         "/policy_version",
         "/reload_weights",
         "/rollouts",
+        CLOCK_ROUTE,
+        RUNS_ROUTE,
         SCALE_ROUTE,
         SESSIONS_ROUTE,
         DURABLE_RUNS,
@@ -38,6 +40,9 @@ CONTROL_ROUTES = frozenset(
     }
 )
 """Routes that require the run's token and that a model must never reach."""
+
+BELOW_CONTROL_ROUTES = (ROLLOUT_RECORDS + "/", RUNS_ROUTE + "/")
+"""The beginnings of further such routes."""
 
 _MAX_ENCODINGS = 8
 _SEPARATORS = re.compile(r"[/\\]+")
@@ -66,4 +71,4 @@ def normalize_path(written: str) -> str:
 def is_control_route(written: str) -> bool:
     """Return whether `written`, a path or a tool name, could reach a control route."""
     path = normalize_path(written)
-    return path in CONTROL_ROUTES or path.startswith(ROLLOUT_RECORDS + "/")
+    return path in CONTROL_ROUTES or path.startswith(BELOW_CONTROL_ROUTES)

@@ -28,6 +28,7 @@ from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport import Call, Caller, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import Received, cookie_header
 from nemo_gym.transport.context import (
+    BUDGET_HEADER,
     CALL_HEADER,
     DURABLE_SESSION,
     INCARNATION_HEADER,
@@ -221,15 +222,13 @@ class ServerClient(BaseModel):
     ) -> ServerReply:
         """Send one call to `server_name` and return the reply, whatever its status.
 
-        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged.
-        `repeatable`: whether it may be sent again after a broken connection. The default is that of its path.
-        `timeout`: seconds for the whole call; the rollout's deadline holds in any case.
+        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged. `repeatable`:
+        it may be sent again after a broken connection, by default as its path. `timeout`: seconds, beside the deadline.
         Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option.
         """
         _refuse_unknown(ecosystem)
         context = current_context.get()
         if context is not None and context.is_policy_acting and is_control_route(url_path):
-            # The path may be a tool name that the model made up.
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
         call = _new_call(method, url_path, json, data, params, headers)
         if cookies:
@@ -242,6 +241,8 @@ class ServerClient(BaseModel):
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
+        if context is not None and context.ledger is not None:
+            context.ledger.note_headers(reply.headers)
         return ServerReply(reply, method, f"{server_name}{call.path}")
 
 
@@ -291,6 +292,8 @@ def _put_own_headers(
         call.headers[TOKEN_HEADER] = token
     if context is not None:
         call.propagated = context.deadline
+        if context.ledger is not None:
+            call.headers[BUDGET_HEADER] = context.ledger.to_header()
         incarnation = context.incarnations.get(server)
         if incarnation is not None and call.path == _OPENING:  # a second session at the same server
             session = session or f"{context.session}~{clock.hex_id()[:8]}"
@@ -305,6 +308,7 @@ def _put_own_headers(
 
 
 def _no_such_tool(url_path: str) -> Reply:
+    """Return the answer to a path that may be a tool name which the model made up."""
     failure = InputError(
         f"there is no tool named {url_path.lstrip('/')!r}",
         code="reserved_route",

@@ -22,7 +22,7 @@ from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords
 from nemo_gym.rollouts.output.finished import StoredRollouts
 from nemo_gym.rollouts.output.journal import Journal
-from nemo_gym.rollouts.run import collect, collector, stopping
+from nemo_gym.rollouts.run import collector, execution, stopping
 from nemo_gym.rollouts.run._window import build_window
 from nemo_gym.rollouts.run.answer import Failed
 from nemo_gym.rollouts.run.collector import Collector
@@ -160,7 +160,7 @@ def deadline_dropped() -> AbstractContextManager[Any]:
 def window_too_wide() -> AbstractContextManager[Any]:
     """One rollout more than allowed is in flight."""
     return patch.object(
-        collect, "build_window", lambda wanted, planned, most: build_window(wanted + 1, planned, most)
+        execution, "build_window", lambda wanted, planned, most: build_window(wanted + 1, planned, most)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from nemo_gym.cli.short.control import CONTROL
 from nemo_gym.cli.short.flags import (
     ADD_TASKS,
     CONCURRENCY,
@@ -350,6 +351,7 @@ ENV = {
     ),
 }
 GROUPS: Mapping[str, tuple[str, Mapping[str, Verb]]] = {
+    "ctl": ("Control a run: pause, resume, drain, cancel, requeue, set.", CONTROL),
     "dataset": ("Move, render and check datasets.", DATASET),
     "env": ("Create, check, test and start environments.", ENV),
     "eval": ("Run evaluations and work on their results.", EVAL),

@@ -36,9 +36,10 @@ from nemo_gym.rollouts.output.manifest import (
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
-from nemo_gym.rollouts.run.collect import RunExecution, time_now
+from nemo_gym.rollouts.run.control import StartControl
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.durable_attempts import DurableAttempts, describe_replay, find_replay_failure
+from nemo_gym.rollouts.run.execution import RunExecution, time_now
 from nemo_gym.rollouts.run.options import CollectOptions, DurabilityOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, find_required_servers, is_server
@@ -267,7 +268,7 @@ async def fork(
         gym,
         rollouts=len(forks),
         planned=_count_planned(forks),
-        limits=settings.limits,
+        control=StartControl(journal, settings.limits, clocks=gym.clocks(caller, servers)),
         stop=stop or Stop(),
         servers=servers.keys(),
         options=CollectOptions(max_masked_fraction=1.0),

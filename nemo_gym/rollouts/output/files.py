@@ -134,6 +134,16 @@ class RunFiles:
         return self._build_path("_nodes.json")
 
     @property
+    def events(self) -> Path:
+        """The requests of control that were accepted; a run that nobody controls has none."""
+        return self._build_path("_events.jsonl")
+
+    @property
+    def control(self) -> Path:
+        """The address of a running run, for its user only."""
+        return self._build_path("_control.json")
+
+    @property
     def looks_fine(self) -> Path:
         """The rollouts that a person has looked at and found fine, as saved in the viewer."""
         return self._build_path("_looks_fine.json")
@@ -153,7 +163,7 @@ class RunFiles:
 
     def _main_files(self) -> tuple[Path, ...]:
         main = self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs
-        return *main, self.draws, self.estimate
+        return *main, self.draws, self.estimate, self.events
 
     def holds_results(self) -> bool:
         """Return whether the run has a row or a failure, in any form."""

@@ -65,6 +65,11 @@ class Journal:
     def resumed(self) -> bool:
         return len(self._manifest.starts) > 1
 
+    @property
+    def previous_start(self) -> Mapping[str, Any] | None:
+        """The manifest's record of the start before this one; None for the first."""
+        return self._manifest.starts[-2] if self.resumed else None
+
     def add_row(self, line: bytes) -> None:
         self._rows.append(line if self._scored_by is None else mark_code(line, self._scored_by))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from nemo_gym.rollouts.output.manifest import describe_repository
 from nemo_gym.rollouts.run.failure_groups import failure_lines
@@ -104,6 +104,9 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
         yield f"auto: {counters.auto.describe()}"
     if summary.repository is not None:
         yield f"commit: {describe_repository(summary.repository)}"
+    for event in summary.control:
+        yield f"{event['verb']} at {event['at'][11:19]} by {event['by']}: {'; '.join(event['changes'])}"
+    yield from _expenses(summary.spent or {})
     yield from _losses(summary)
     if summary.estimate is not None:
         from nemo_gym.rollouts.run.until_estimate import describe_closing
@@ -119,6 +122,28 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     if summary.missing and summary.files.present():
         yield f"view: gym view {summary.files.rows}"
     yield f"next: {summary.next_command}"
+
+
+def _expenses(spent: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run has spent in all of its starts, by model, and by agent if there are several."""
+    if not spent:
+        return
+    has_prices = any(each["cost"] is not None for each in spent["models"])
+    yield f"spent: {_write_expense(spent, has_prices=has_prices)} in {duration(spent['seconds'])} of attempts"
+    for each in spent["models"]:
+        cost = "" if each["cost"] is None else f", cost {each['cost']:,.4f}"
+        yield (
+            f"  {each['role']} {each['model']} (`{each['server']}`): {each['calls']:,} calls, {each['input']:,} input "
+            f"({each['cached']:,} cached) and {each['output']:,} output tokens{cost}"
+        )
+    if len(spent["agents"]) > 1:
+        for agent, measured in spent["agents"].items():
+            yield f"  agent {agent}: {_write_expense(measured, has_prices=has_prices)}"
+
+
+def _write_expense(measured: Mapping[str, Any], *, has_prices: bool) -> str:
+    cost = f", cost {measured['cost']:,.4f}," if has_prices else ""
+    return f"{measured['tokens']:,} tokens{cost}"
 
 
 def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,11 +83,15 @@ class CollectSummary:
     """A missing row makes the exit code 1."""
     estimate: UntilEstimate | None = None
     """The estimate of a run with `until`."""
+    control: Sequence[Mapping[str, Any]] = ()
+    """The accepted requests of control."""
+    spent: Mapping[str, Any] | None = None
+    """What the run has spent in all of its starts, if it has budgets or prices (`Budgets.to_json`)."""
 
     @property
     def exit_code(self) -> int:
         """0: every planned rollout has a row. 1: a failure stopped the run. 3: rows are missing, or an aim is."""
-        if self.stop is not None and self.stop.code != "interrupted":
+        if self.stop is not None and not self.stop.is_wanted:
             return FATAL
         if self.missing and self.must_be_complete:
             return FATAL
@@ -142,6 +146,8 @@ class CollectSummary:
             },
             "repository": self.repository,
             **({"estimate": asdict(self.estimate)} if self.estimate else {}),
+            **({"control": list(self.control)} if self.control else {}),
+            **({"spent": self.spent} if self.spent is not None else {}),
             "notes": self.notes,
         }
 
