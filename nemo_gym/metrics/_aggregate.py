@@ -39,6 +39,8 @@ from nemo_gym.metrics.records import RolloutRecord, read_record
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import REWARD_KEY, TASK_INDEX_KEY
 
+_ROUNDING = 1e-9
+
 
 class AggregateResult(TypedDict):
     """The fields of the wire's `AggregateMetrics`."""
@@ -215,6 +217,20 @@ def reward_interval(metrics: Mapping[str, Any]) -> Interval | None:
     if low is None or high is None:
         return None
     return clip_interval(Interval(low, high), metrics["min/reward"], metrics["max/reward"])
+
+
+def has_partial_rewards(metrics: Mapping[str, Any]) -> bool:
+    """Return whether a reward in an agent's metrics is neither 0 nor 1, so that `pass@k` is a best reward.
+
+    Between 0 and 1, a sum of rewards equals the sum of their squares only if all are 0 or 1. Without rewards: False.
+    """
+    count, average = metrics.get("count/scored"), metrics.get("mean/reward")
+    if not count or average is None:
+        return False
+    if metrics["min/reward"] < 0 or metrics["max/reward"] > 1:
+        return True
+    squares: float = metrics["std/reward"] ** 2 * (count - 1) + count * average**2
+    return abs(count * average - squares) > _ROUNDING * count
 
 
 def reward_by_k(metrics: Mapping[str, Any], family: str) -> dict[int, Any]:

@@ -213,7 +213,8 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     async def _answer_stats(self) -> dict[str, Any]:
         paths = self.middleware.stats.paths
         tools = {path[1:]: asdict(paths[path]) for path in sorted(paths) if is_tool_path(path)}
-        return {**await super()._answer_stats(), "tools": tools}
+        verify = {"verify": asdict(paths["/verify"])} if "/verify" in paths else {}
+        return {**await super()._answer_stats(), "tools": tools, **verify}
 
     async def release_session(self, session_id: str) -> None:
         """Release the session's resources. Called once per session, for every outcome."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from nemo_gym.failures import InputError
-from nemo_gym.json_objects import finite_number, member
+from nemo_gym.json_objects import member
 from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
@@ -19,7 +19,6 @@ from nemo_gym.rows.keys import (
     SCORED_BY_KEY,
     SKILLS_REF_KEY,
     TASK_SOURCE_KEY,
-    TIMING_KEY,
 )
 
 __all__ = ["read_failure_reason", "read_params"]
@@ -107,11 +106,6 @@ def read_reverification(row: AnyRow) -> Mapping[str, Any] | None:
     """Return the mark of a row that was verified again, with `reward_before`; None for other rows."""
     mark = row.get(REVERIFIED_KEY)
     return mark if isinstance(mark, Mapping) else None
-
-
-def read_seconds(row: AnyRow) -> float | None:
-    """Return the seconds that a row's rollout took; None for a row without timing."""
-    return finite_number(member(row, TIMING_KEY, "total"))
 
 
 def is_reserved(key: str) -> bool:

@@ -162,6 +162,7 @@ class RequestMiddleware:
             if isinstance(admitted, Exception):
                 raise admitted
             context = admitted
+            context.began = began
             current_context.set(context)
             if path in EXCLUSIVE_ROUTES:
                 async with self.access.sessions.locks.exclusive(context.session):
@@ -179,9 +180,11 @@ class RequestMiddleware:
             await self._send_error(error, scope, receive, responder)
         finally:
             current_context.set(outer)
-            stats.latency.add(monotonic() - began)
+            seconds = monotonic() - began
+            stats.latency.add(seconds)
             figures = stats.paths[path]
             figures.calls += 1
+            figures.seconds += seconds
             if responder.status >= 400:
                 stats.errors += 1
                 figures.note_error(responder.status, scope)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from nemo_gym.transport.deadline import Deadline
 
@@ -22,12 +23,20 @@ LEAVE_OUT_HEADER = "x-ng-leave-out"
 """Comma-separated names of fields that the response can omit, because the caller has them already."""
 
 
+PolicyCall: TypeAlias = tuple[str, str, float]
+"""The server, the path and the seconds of a call."""
+
+
 @dataclass(slots=True)
 class RequestContext:
     session: str
     deadline: Deadline | None = None
     incarnations: dict[str, str] = field(default_factory=dict)
     """Server name → the incarnation that opened this session."""
+    began: float = 0.0
+    """When the request came, on the monotonic clock; 0 if no server took it."""
+    calls: list[PolicyCall] | None = None
+    """The calls that the policy of an attempt made so far; None if no attempt is driven here."""
     is_policy_acting: bool = False
     """True while the policy runs: a called path may then be a name that the model made up."""
 

@@ -17,7 +17,7 @@ import orjson
 from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
 
-from nemo_gym import clock
+from nemo_gym.clock import hex_id, monotonic
 from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.tls import read_ca, uses_tls
 from nemo_gym.config.types import BaseServerConfig
@@ -223,11 +223,14 @@ class ServerClient(BaseModel):
         `timeout`: seconds for the whole call; the rollout's deadline holds in any case.
         Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option.
         """
-        _refuse_unknown(ecosystem)
+        if ecosystem:
+            _refuse_unknown(ecosystem)
         context = current_context.get()
-        if context is not None and context.is_policy_acting and is_control_route(url_path):
-            # The path may be a tool name that the model made up.
-            return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
+        calls = None
+        if context is not None and context.is_policy_acting:
+            if is_control_route(url_path):  # the path may be a tool name that the model made up
+                return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
+            calls = context.calls
         call = _new_call(method, url_path, json, data, params, headers)
         if cookies:
             call.headers["cookie"] = cookie_header(cookies)
@@ -235,8 +238,11 @@ class ServerClient(BaseModel):
         if repeatable is not None:
             call.repeatable = repeatable
         _put_own_headers(call, server_name, self.own_caller.token, session, context)
+        began = monotonic() if calls is not None else 0.0
         sending = self.own_caller.send(server_name, call, call.propagated)
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
+        if calls is not None:
+            calls.append((server_name, url_path, round(monotonic() - began, 6)))
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
         return ServerReply(reply, method, f"{server_name}{call.path}")
@@ -290,7 +296,7 @@ def _put_own_headers(
         call.propagated = context.deadline
         incarnation = context.incarnations.get(server)
         if incarnation is not None and call.path == _OPENING:  # a second session at the same server
-            session = session or f"{context.session}~{clock.hex_id()[:8]}"
+            session = session or f"{context.session}~{hex_id()[:8]}"
         elif incarnation is not None and session in (None, context.session):
             call.headers[INCARNATION_HEADER] = incarnation
         session = session or context.session

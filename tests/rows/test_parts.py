@@ -13,11 +13,11 @@ from nemo_gym.rows.parts import (
     read_output,
     read_params,
     read_response,
-    read_seconds,
     read_task_data,
     read_task_source,
     read_usage,
 )
+from nemo_gym.rows.timing import read_seconds
 
 ROW: dict[str, Any] = {
     "_ng_task_index": 3,

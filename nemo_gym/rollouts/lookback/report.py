@@ -36,7 +36,8 @@ from nemo_gym.rows.compose import number_row
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in, read_attempt
 from nemo_gym.rows.numbering import RowIdentities, require_indices
-from nemo_gym.rows.parts import read_agent_or_unknown, read_code, read_seconds, read_usage
+from nemo_gym.rows.parts import read_agent_or_unknown, read_code, read_usage
+from nemo_gym.rows.timing import read_seconds
 from nemo_gym.rows.verdict import describe_failure, is_scored, read_failure_class, read_reward
 from nemo_gym.tables import write_number
 
