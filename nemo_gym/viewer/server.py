@@ -27,6 +27,7 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.companions import show_path
 from nemo_gym.viewer.failure_logs import lines_around, read_failure_logs
+from nemo_gym.viewer.finding import FollowedRuns
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
 from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
@@ -51,17 +52,21 @@ Kind = Literal["rows", "failures"]
 class Viewer:
     """Runs with their indexed files."""
 
-    def __init__(self, runs: Sequence[Run], vocabulary: Vocabulary | None = None) -> None:
-        self.runs = {run.id: run for run in runs}
+    def __init__(
+        self, runs: Sequence[Run], vocabulary: Vocabulary | None = None, *, places: Sequence[Path] = ()
+    ) -> None:
+        """`places`: folders that are followed: runs that appear below them are shown."""
+        self.runs = FollowedRuns(runs, places)
         self._vocabulary = vocabulary
         self.pool = WorkerPool()
         self._indexed: dict[tuple[str, Kind], FollowedRows] = {}
 
     def run(self, name: str) -> Run:
         """Return a run. Raises `InputError` (404)."""
-        if name not in self.runs:
+        run = self.runs.find_run(name)
+        if run is None:
             raise InputError(f"there is no run {name!r}", code="no_run", status=404)
-        return self.runs[name]
+        return run
 
     def rows(self, name: str, kind: Kind) -> FollowedRows:
         """Return the rows or the failures of a run. Raises `InputError` (404)."""
@@ -112,9 +117,7 @@ def make_app(viewer: Viewer) -> FastAPI:
 def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs")
     async def runs() -> Response:
-        return _json(
-            {"runs": await asyncio.to_thread(lambda: [run.summary() for run in viewer.runs.values()])}
-        )
+        return _json({"runs": await asyncio.to_thread(viewer.runs.summarize)})
 
     @app.get("/api/runs/{name}")
     async def details(name: str) -> Response:

@@ -19,6 +19,7 @@ from nemo_gym.rollouts.lookback.comparison import TaskKey, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest
+from nemo_gym.rollouts.output.run_facts import read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.keys import REWARD_KEY
@@ -62,7 +63,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
         told = _read_identity(run.files.manifest)
         table = ScoreTable(
             path,
-            find_model(told) or run.files.stem,
+            read_facts(told).model or run.files.stem,
             digest(told)[:_DIGITS] if told else None,
             {},
             is_weighted=run.files.draws.exists(),
@@ -124,18 +125,3 @@ def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
         ScoreTable(table.path, agent, table.identity, {environment: tasks}, is_weighted=table.is_weighted)
         for agent, tasks in table.environments.items()
     ]
-
-
-def find_model(identity: Mapping[str, Any]) -> str | None:
-    """Return the name of the model that a run's servers ask; None if there is none, or several."""
-    config = identity.get("config")
-    servers = config.values() if isinstance(config, Mapping) else ()
-    kinds = [each.get("responses_api_models") for each in servers if isinstance(each, Mapping)]
-    found = {
-        str(options["model"])
-        for kind in kinds
-        if isinstance(kind, Mapping)
-        for options in kind.values()
-        if isinstance(options, Mapping) and options.get("model")
-    }
-    return found.pop() if len(found) == 1 else None
