@@ -31,6 +31,7 @@ from nemo_gym.viewer.finding import FollowedRuns
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
 from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
+from nemo_gym.viewer.run_tables import build_table, refuse_unreadable
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.searching import search
 
@@ -155,6 +156,11 @@ def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
         runs = [viewer.run(name) for name in (before, after)]
         return _json(await asyncio.to_thread(_compare, *runs))
 
+    @app.get("/api/table")
+    async def tabled(runs: str) -> Response:
+        chosen = [viewer.run(name) for name in dict.fromkeys(runs.split(",")[:_MOST_RANKED])]
+        return _json(await asyncio.to_thread(build_table, chosen))
+
     @app.get("/api/rank")
     async def ranked(runs: str) -> Response:
         chosen = [viewer.run(name) for name in dict.fromkeys(runs.split(",")[:_MOST_RANKED])]
@@ -164,7 +170,7 @@ def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
 def _rank(runs: Sequence[Run]) -> dict[str, Any]:
     """Return the ranking as JSON, with its plot. Raises `InputError` for a run with a file that is not read."""
     for run in runs:
-        _refuse_unreadable(run, run.files.manifest)
+        refuse_unreadable(run, run.files.manifest)
     try:
         ranking = rank_runs([run.files.rows for run in runs])
     except ConfigError as error:
@@ -218,18 +224,11 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
 def _compare(before: Run, after: Run) -> dict[str, Any]:
     """Return the comparison as JSON, with the damaged lines. Raises `InputError` for a file that is not read."""
     for run in (before, after):
-        _refuse_unreadable(run)
+        refuse_unreadable(run)
     problems: list[str] = []
     compared = compare(before.files.rows, after.files.rows, problems=problems).as_json()
     shown = [show_path(each) for each in problems[:_MOST_PROBLEMS]]
     return {**compared, "unreadable": len(problems), "problems": shown}
-
-
-def _refuse_unreadable(run: Run, *others: Path) -> None:
-    files = run.files
-    for path in (files.rows, files.failures, files.materialized_inputs, *others):
-        if (fault := run.fault(path)) is not None:
-            raise InputError(f"{show_path(path.name)} {fault}", code="unreadable_file")
 
 
 def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:

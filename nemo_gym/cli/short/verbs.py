@@ -202,9 +202,9 @@ EVAL = {
     ),
     "compare": Verb(
         command="compare",
-        summary="Compare two runs of the same tasks.",
+        summary="Compare runs of the same tasks, by environment.",
         example="gym eval compare before.jsonl after.jsonl --fail-below -0.02",
-        arguments="BEFORE AFTER",
+        arguments="FILE...",
         translate=names_as("runs"),
         flags=(
             Flag("--fail-below", "X", "Exit with 1 if the mean score changed by less than X."),

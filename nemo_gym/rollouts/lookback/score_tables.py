@@ -63,7 +63,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
         told = _read_identity(run.files.manifest)
         table = ScoreTable(
             path,
-            read_facts(told).model or run.files.stem,
+            name_run(path, told),
             digest(told)[:_DIGITS] if told else None,
             {},
             is_weighted=run.files.draws.exists(),
@@ -108,15 +108,28 @@ def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTa
     """
     whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
     tables = [read_scores(path, score, whole_tasks=whole) for path in paths]
-    counts = Counter(table.label for table in tables)
-    for table in tables:
-        if counts[table.label] > 1 and table.label != table.path.name.split(".")[0]:
-            table.label = f"{table.label} ({table.path.name.split('.')[0]})"
-    counts = Counter(table.label for table in tables)
-    for number, table in enumerate(tables, start=1):
-        if counts[table.label] > 1:
-            table.label = f"{table.label} #{number}"
+    for table, label in zip(tables, label_runs([table.label for table in tables], paths), strict=True):
+        table.label = label
     return tables
+
+
+def name_run(path: Path, identity: Mapping[str, Any]) -> str:
+    """Return the model of a run's identity, or the name of its file."""
+    return read_facts(identity).model or RunFiles.from_existing(path).stem
+
+
+def label_runs(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
+    """Return a label for each run. Runs of the same name get those of their files as well, or else a number."""
+    stems = [path.name.split(".")[0] for path in paths]
+    counts = Counter(names)
+    labels = [
+        f"{name} ({stem})" if counts[name] > 1 and name != stem else name
+        for name, stem in zip(names, stems, strict=True)
+    ]
+    counts = Counter(labels)
+    return [
+        f"{label} #{number}" if counts[label] > 1 else label for number, label in enumerate(labels, start=1)
+    ]
 
 
 def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:

@@ -15,7 +15,7 @@ _MODEL, _AGENT, _RESOURCES, _EPISODES = (
     "resources_servers",
     "environment_servers",
 )
-_NOT_COMPARED = ("config_hash", "code.files")
+_NOT_COMPARED = ("code.files",)
 """Files of code are many; their version and commit tell that they differ."""
 _ABSENT = "(absent)"
 
@@ -68,14 +68,40 @@ def read_facts(identity: object, start: object = None) -> RunFacts:
 
 
 def find_differences(identities: Sequence[object]) -> list[Difference]:
-    """Return the keys in which the identities of runs differ, in their order. A run without an identity has none."""
-    flat = [dict(_flatten(_read_object(each), "")) for each in identities]
-    keys = dict.fromkeys(key for each in flat for key in each)
+    """Return the keys in which the identities of runs differ, in their order.
+
+    A part that a run lacks as a whole, such as a server, is one key.
+    """
     return [
-        Difference(_name_key(key), values)
-        for key in keys
-        if len(set(values := tuple(each.get(key, _ABSENT) for each in flat))) > 1
+        Difference(key.removeprefix("config."), values)
+        for key, values in _compare("", [*map(_read_object, identities)])
     ]
+
+
+def _compare(place: str, values: Sequence[object]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if place in _NOT_COMPARED or all(value == values[0] for value in values):
+        return
+    parts = [_list_parts(value) for value in values]
+    if not all(part is not None for part in parts):
+        yield place, tuple(map(_show, values))
+        return
+    for name in dict.fromkeys(name for part in parts for name in part or {}):
+        yield from _compare(
+            f"{place}.{name}".lstrip("."), [(part or {}).get(name, _ABSENT) for part in parts]
+        )
+
+
+def _list_parts(value: object) -> Mapping[str, Any] | None:
+    """Return the members of an object or of a list of objects; None for another value."""
+    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        return {str(number): item for number, item in enumerate(value)}
+    return value if isinstance(value, Mapping) else None
+
+
+def _show(value: object) -> str:
+    if _list_parts(value):
+        return "(present)"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
 
 
 def _find_models(config: Mapping[str, Any]) -> Iterable[str]:
@@ -100,24 +126,6 @@ def _list_options(config: Mapping[str, Any], kind: str) -> Iterator[tuple[str, M
     for name, block in config.items():
         for options in _read_object(_read_object(block).get(kind)).values():
             yield str(name), _read_object(options)
-
-
-def _flatten(value: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
-    for name, each in value.items():
-        key = f"{place}{name}"
-        if key in _NOT_COMPARED:
-            continue
-        if isinstance(each, Mapping) and each:
-            yield from _flatten(each, f"{key}.")
-        elif isinstance(each, list) and any(isinstance(item, Mapping) for item in each):
-            yield from _flatten({str(number): item for number, item in enumerate(each)}, f"{key}.")
-        else:
-            yield key, each if isinstance(each, str) else json.dumps(each, sort_keys=True, default=str)
-
-
-def _name_key(key: str) -> str:
-    """Return a key as a user writes it: without the parts that every identity has."""
-    return key.removeprefix("config.")
 
 
 def _read_object(value: object) -> Mapping[str, Any]:
