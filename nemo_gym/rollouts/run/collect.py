@@ -26,6 +26,7 @@ from nemo_gym.rollouts.output.nodes import keep_nodes
 from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
+from nemo_gym.rollouts.run._row_check import refuse_unfit_rows
 from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import Failed, Scored
@@ -138,7 +139,10 @@ async def _check(
     checked = await asyncio.to_thread(check_input, settings, gym.config) if given is None else given
     agents, tools = checked.inspection.agents, checked.inspection.tools
     servers = find_required_servers(agents, gym.config)
-    return checked, servers, await check_servers(caller, agents, servers, tools=tools)
+    engines = await check_servers(caller, agents, servers, tools=tools)
+    if not settings.skip_invalid_rows:
+        await refuse_unfit_rows(caller, checked.plan, servers)
+    return checked, servers, engines
 
 
 def _open_files(
