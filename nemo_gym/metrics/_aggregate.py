@@ -237,7 +237,7 @@ def has_partial_rewards(metrics: Mapping[str, Any], score: str = REWARD_KEY) -> 
     if metrics[f"min/{score}"] < 0 or metrics[f"max/{score}"] > 1:
         return True
     squares: float = metrics[f"std/{score}"] ** 2 * (count - 1) + count * average**2
-    return abs(count * average - squares) > _ROUNDING * count
+    return bool(abs(count * average - squares) > _ROUNDING * count)
 
 
 def reward_by_k(metrics: Mapping[str, Any], family: str) -> dict[int, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from nemo_gym.failures import InputError
-from nemo_gym.json_objects import member
+from nemo_gym.json_objects import finite_number, member
 from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
@@ -51,6 +51,17 @@ def read_usage(row: AnyRow) -> Mapping[str, Any]:
     """Return the usage that the engine counted over all turns; empty without one."""
     usage = member(row, RESPONSE_KEY, "usage")
     return usage if isinstance(usage, Mapping) else {}
+
+
+def count_tokens(row: AnyRow) -> int | None:
+    """Return the tokens of the prompts and answers of all turns, as the engine counted them; None without a count."""
+    usage = read_usage(row)
+    total = finite_number(usage.get("total_tokens"))
+    if total is None:
+        parts = [finite_number(usage.get(name)) for name in ("input_tokens", "output_tokens")]
+        known = [part for part in parts if part is not None]
+        total = sum(known) if known else None
+    return int(total) if total else None  # engines that do not count write 0
 
 
 def read_agent(row: AnyRow) -> str | None:

@@ -19,7 +19,7 @@ from nemo_gym.names import TASKS_ROUTE
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS, FaultyRowError
-from nemo_gym.rollouts.run._tool_check import find_environment
+from nemo_gym.rollouts.run.preflight import find_environment
 from nemo_gym.rows.forms import TaskRow
 from nemo_gym.rows.parts import read_task_data
 from nemo_gym.transport import Caller, RetryBudget

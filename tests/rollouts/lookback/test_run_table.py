@@ -85,7 +85,10 @@ def paired(one: Scores, other: Scores) -> list[Fraction]:
 
 def make_scores(rng: random.Random, tasks: int, *, is_binary: bool) -> tuple[Scores, int]:
     """Random scores of up to four repeats, and the number of repeats that failed."""
-    choose = (lambda: float(rng.random() < 0.5)) if is_binary else (lambda: round(rng.uniform(-0.5, 1.5), 2))
+
+    def choose() -> float:
+        return float(rng.random() < 0.5) if is_binary else round(rng.uniform(-0.5, 1.5), 2)
+
     planned = {task: rng.randint(1, 4) for task in range(tasks) if rng.random() < 0.9}
     scores = {
         task: [choose() for _ in range(count) if rng.random() < 0.85] for task, count in planned.items()

@@ -52,7 +52,7 @@ async def refused(
     if checks:
         app.post(TASKS_ROUTE)(tasks)
     caller = Caller(Directory({"shop": ["http://shop"]}), InMemoryTransport({"http://shop": app}))
-    plan = PlanSettings(datasets=[DatasetFile(path, agent_name=agent)])
+    plan = PlanSettings(datasets=(DatasetFile(path, agent_name=agent),))
     try:
         await refuse_unfit_rows(caller, plan, SERVERS)
     except ConfigErrors as error:
