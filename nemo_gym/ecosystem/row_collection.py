@@ -42,13 +42,15 @@ from nemo_gym.transport.server_client import (
 _ATTEMPTS = 3
 
 
-def _assign_agents(rows: Iterable[AnyRow], config: Mapping[str, Any], server: str | None) -> None:
-    """Set the agent of rows without one, in place: the only agent that uses the server of their `task_source`.
+def _assign_agents(
+    examples: Iterable[AnyRow], config: Mapping[str, Any], server: str | None
+) -> list[TaskRow]:
+    """Return the rows, whose agents are also set in place: the only agent that uses the server of a `task_source`.
 
     `server` is the agent of all rows if it is not None. A row whose agent is not known stays as it is.
     """
-    users = list_server_users(config)
-    for row in rows:
+    users, rows = list_server_users(config), []
+    for row in examples:
         own = (
             [server]
             if server is not None
@@ -58,6 +60,8 @@ def _assign_agents(rows: Iterable[AnyRow], config: Mapping[str, Any], server: st
         )
         if len(own) == 1 and isinstance(row, MutableMapping):
             row.update(assign_agent(TaskRow(dict(row)), own[0]))
+        rows.append(TaskRow(dict(row)))
+    return rows
 
 
 class SharedRolloutCollectionConfig(RoutingOptions, CompletenessOptions, extra="forbid"):
@@ -127,18 +131,15 @@ class RolloutCollectionHelper:
         """Return awaitables in the order in which rollouts finish; each returns the row and the scored row.
 
         Token ids are in the fields that trainers read, for every form of `token_fields` (docs/tokens.md). Call it
-        inside a running event loop. `semaphore` and `max_resident_tasks` bound the rollouts in flight. Before it
-        returns, it sets the agent of every row that names only its `task_source`, in place; `environment_server_name`
-        is the agent of every row. An error answer of an agent raises, for that rollout only, an exception with
-        `.status` and `.response_content`; so does an unknown agent (404). A row whose node was lost is attempted up to
-        three times, because most trainers end a step at an exception. `latency_tracker` gets the seconds of each.
+        inside a running event loop. `semaphore` and `max_resident_tasks` bound the rollouts in flight. The agent of a
+        row that names only its `task_source` is set in place before it returns; `environment_server_name` is that of
+        every row. A failed rollout raises an exception with `.status`, an error answer also `.response_content`. A row
+        whose node was lost is attempted up to three times. `latency_tracker` gets the seconds of each.
         """
         client = self.setup_server_client(head_server_config)
         gate = semaphore if semaphore is not None else nullcontext()
         resident = asyncio.Semaphore(max_resident_tasks) if max_resident_tasks is not None else nullcontext()
-        examples = list(examples)
-        _assign_agents(examples, client.global_config_dict, environment_server_name)
-        rows = [TaskRow(dict(row)) for row in examples]
+        rows = _assign_agents(examples, client.global_config_dict, environment_server_name)
         left = len(rows)
 
         async def run(row: TaskRow) -> tuple[TaskRow, ScoredRow]:
@@ -176,9 +177,9 @@ class RolloutCollectionHelper:
         self, examples: Iterable[AnyRow], head_server_config: BaseServerConfig | None = None
     ) -> list[AnyRow]:
         """Return rows with the agents of their `task_source`, which are set in place."""
-        rows = list(examples)
-        _assign_agents(rows, self.setup_server_client(head_server_config).global_config_dict, None)
-        return rows
+        given = list(examples)
+        _assign_agents(given, self.setup_server_client(head_server_config).global_config_dict, None)
+        return given
 
     async def run_from_config(self, config: RolloutCollectionConfig) -> CollectSummary:
         """Collect from a dataset file with the gym started in this folder."""

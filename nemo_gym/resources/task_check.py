@@ -14,10 +14,12 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from nemo_gym.rows.keys import RESPONSE_KEY
+from nemo_gym.rows.models import BaseRunRequest, BaseVerifyRequest
 
 _HANDLERS = ("seed_session", "verify")
 _LONGEST_VALUE = 80
+_ADDED = BaseVerifyRequest.model_fields.keys() - BaseRunRequest.model_fields.keys()
+"""The fields that a task has only when it is verified."""
 
 
 def find_task_models(server: object) -> list[type[BaseModel]]:
@@ -41,7 +43,7 @@ def _check(model: type[BaseModel], row: Any) -> Iterator[dict[str, Any]]:
     except ValidationError as error:
         for each in error.errors():
             path = each["loc"]
-            if path and path[0] == RESPONSE_KEY:  # a task has none yet
+            if path and path[0] in _ADDED:  # by the agent
                 continue
             key = ".".join(map(str, path))
             message = each["msg"].removeprefix("Value error, ")

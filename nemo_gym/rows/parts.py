@@ -19,6 +19,7 @@ from nemo_gym.rows.keys import (
     SCORED_BY_KEY,
     SKILLS_REF_KEY,
     TASK_SOURCE_KEY,
+    TIMING_KEY,
 )
 
 __all__ = ["read_failure_reason", "read_params"]
@@ -117,6 +118,12 @@ def read_reverification(row: AnyRow) -> Mapping[str, Any] | None:
     """Return the mark of a row that was verified again, with `reward_before`; None for other rows."""
     mark = row.get(REVERIFIED_KEY)
     return mark if isinstance(mark, Mapping) else None
+
+
+def read_timing(row: AnyRow) -> Mapping[str, Any]:
+    """Return the times of a row (`nemo_gym.rows.timing`); empty without them."""
+    timing = row.get(TIMING_KEY)
+    return timing if isinstance(timing, Mapping) else {}
 
 
 def is_reserved(key: str) -> bool:

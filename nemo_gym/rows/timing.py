@@ -12,15 +12,15 @@ The sums over the calls of the model and of tools are made by readers. Calls may
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from nemo_gym.json_objects import finite_number, member
+from nemo_gym.json_objects import finite_number
 from nemo_gym.names import CALL_ROUTES
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.keys import TIMING_KEY
+from nemo_gym.rows.parts import read_timing
 
 PHASES: Final = ("queue", "seed_session", "act", "verify", "total")
 SECONDS: Final = "seconds"
@@ -48,14 +48,12 @@ class TimedCall(NamedTuple):
 
 def read_seconds(row: AnyRow) -> float | None:
     """Return the seconds that a row's rollout took; None for a row without timing."""
-    return finite_number(member(row, TIMING_KEY, "total"))
+    return finite_number(read_timing(row).get("total"))
 
 
 def measure_times(row: AnyRow) -> dict[str, float]:
     """Return the numbers of a row's times: `seconds`, and `seconds/<phase>` of the shown phases that it has."""
-    timing = row.get(TIMING_KEY)
-    if not isinstance(timing, Mapping):
-        return {}
+    timing = read_timing(row)
     found = ((name, finite_number(timing.get(phase))) for phase, name in _MEASURED)
     measured = {name: seconds for name, seconds in found if seconds is not None}
     if "calls" in timing:
@@ -68,7 +66,7 @@ def measure_times(row: AnyRow) -> dict[str, float]:
 
 def read_timed_calls(row: AnyRow) -> Iterator[TimedCall]:
     """Yield the calls of a row's policy loop that have times."""
-    calls = member(row, TIMING_KEY, "calls")
+    calls = read_timing(row).get("calls")
     for call in calls if isinstance(calls, list) else ():
         if not isinstance(call, list) or len(call) != 3:
             continue

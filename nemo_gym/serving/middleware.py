@@ -153,17 +153,15 @@ class RequestMiddleware:
         responder: _Responder,
         admitted: RequestContext | Exception,
     ) -> None:
-        path = scope["path"]
+        path, began = scope["path"], monotonic()
         stats = RequestStats() if is_about_server(scope) else self.stats
-        began = monotonic()
         stats.requests += 1
         outer = current_context.get()  # the caller's own, where both are in one task: a call through memory
         try:
             if isinstance(admitted, Exception):
                 raise admitted
-            context = admitted
+            current_context.set(context := admitted)
             context.began = began
-            current_context.set(context)
             if path in EXCLUSIVE_ROUTES:
                 async with self.access.sessions.locks.exclusive(context.session):
                     self._provide_session(scope, context, responder)
@@ -180,8 +178,7 @@ class RequestMiddleware:
             await self._send_error(error, scope, receive, responder)
         finally:
             current_context.set(outer)
-            seconds = monotonic() - began
-            stats.latency.add(seconds)
+            stats.latency.add(seconds := monotonic() - began)
             figures = stats.paths[path]
             figures.calls += 1
             figures.seconds += seconds

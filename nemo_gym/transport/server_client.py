@@ -218,25 +218,19 @@ class ServerClient(BaseModel):
     ) -> ServerReply:
         """Send one call to `server_name` and return the reply, whatever its status.
 
-        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged.
-        `repeatable`: whether it may be sent again after a broken connection. The default is that of its path.
-        `timeout`: seconds for the whole call; the rollout's deadline holds in any case.
-        Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option.
+        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged. `repeatable`:
+        whether it may be sent again after a broken connection, by default that of its path. `timeout`: seconds for the
+        whole call. Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`, `TypeError` (an option).
         """
         if ecosystem:
             _refuse_unknown(ecosystem)
         context = current_context.get()
-        calls = None
-        if context is not None and context.is_policy_acting:
-            if is_control_route(url_path):  # the path may be a tool name that the model made up
-                return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
-            calls = context.calls
-        call = _new_call(method, url_path, json, data, params, headers)
+        if context is not None and context.is_policy_acting and is_control_route(url_path):
+            return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
+        calls = context.calls if context is not None else None
+        call = _new_call(method, url_path, json, data, params, headers, repeatable)
         if cookies:
-            call.headers["cookie"] = cookie_header(cookies)
-            session = session or read_cookies_session(cookies)
-        if repeatable is not None:
-            call.repeatable = repeatable
+            session = _put_cookies(call, cookies, session)
         _put_own_headers(call, server_name, self.own_caller.token, session, context)
         began = monotonic() if calls is not None else 0.0
         sending = self.own_caller.send(server_name, call, call.propagated)
@@ -276,14 +270,22 @@ def _new_call(
     data: bytes | str | None,
     params: Mapping[str, Any] | None,
     headers: Mapping[str, str] | None,
+    repeatable: bool | None,
 ) -> Call:
     path = f"{url_path}?{urlencode(params)}" if params else url_path
     call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
     body = _dump_body(json, data)
     if body is not None:
         call_headers.setdefault("content-type", "application/json")
-    is_repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
-    return Call(method, path, body, call_headers, repeatable=is_repeatable)
+    if repeatable is None:
+        repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
+    return Call(method, path, body, call_headers, repeatable=repeatable)
+
+
+def _put_cookies(call: Call, cookies: Mapping[str, Any], session: str | None) -> str | None:
+    """Give a call cookies, and return its session: by default the one in them."""
+    call.headers["cookie"] = cookie_header(cookies)
+    return session or read_cookies_session(cookies)
 
 
 def _put_own_headers(
@@ -305,6 +307,7 @@ def _put_own_headers(
 
 
 def _no_such_tool(url_path: str) -> Reply:
+    """Return the answer to a call of a control route by the policy: it may be a tool name that the model made up."""
     failure = InputError(
         f"there is no tool named {url_path.lstrip('/')!r}",
         code="reserved_route",

@@ -24,7 +24,7 @@ from nemo_gym.metrics import (
 )
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.comparison import TaskKey, compute_interval, task_title
-from nemo_gym.rollouts.lookback.score_tables import ScoredTask, label_runs, name_run
+from nemo_gym.rollouts.lookback.score_tables import DEFAULT_SCORE, ScoredTask, label_runs, name_run
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest
@@ -34,7 +34,6 @@ from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.compose import number_row
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in
-from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_agent_or_unknown
 from nemo_gym.rows.verdict import is_scored
 
@@ -160,7 +159,7 @@ class RunTable:
 
 
 def read_run_table(
-    paths: Sequence[Path], *, score: str = REWARD_KEY, problems: list[str] | None = None
+    paths: Sequence[Path], *, score: str = DEFAULT_SCORE, problems: list[str] | None = None
 ) -> RunTable:
     """Return the table of the runs with these files of scored rows, by the number `score` of their rows.
 

@@ -25,6 +25,7 @@ from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_agent_or_unknown, read_usage
 
+DEFAULT_SCORE = REWARD_KEY
 _DIGITS = 12
 
 
@@ -58,7 +59,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
 
     Raises `ConfigError` for a missing or damaged run, or one without this score.
     """
-    score = score or REWARD_KEY
+    score = score or DEFAULT_SCORE
     with closing(StoredRun(path)) as run:
         told = _read_identity(run.files.manifest)
         table = ScoreTable(

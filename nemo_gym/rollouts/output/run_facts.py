@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nemo_gym.rows.parts import read_params
+
 _MODEL, _AGENT, _RESOURCES, _EPISODES = (
     "responses_api_models",
     "responses_api_agents",
@@ -57,7 +59,7 @@ class Difference(NamedTuple):
 def read_facts(identity: object, start: object = None) -> RunFacts:
     """Return the facts in an identity; none for another form. `start`: the last start, which has the tags."""
     config = _read_object(_read_object(identity).get("config"))
-    sampling = _read_object(_read_object(identity).get("responses_create_params"))
+    sampling = read_params(_read_object(identity))
     tags = _read_object(_read_object(start).get("settings")).get("tags")
     return RunFacts(
         tuple(_find_models(config)),
