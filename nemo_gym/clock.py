@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,11 +23,10 @@ os.register_at_fork(after_in_child=_ids.seed)  # forked servers must not generat
 class Sources:
     """The system's clock, ids and randomness. Subclasses replace them."""
 
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def wall_clock(self) -> float:
-        return time.time()
+    monotonic: Callable[..., float] = staticmethod(
+        time.monotonic
+    )  # every call and request is timed: one call less
+    wall_clock: Callable[..., float] = staticmethod(time.time)
 
     def hex_id(self) -> str:
         return f"{_ids.getrandbits(128):032x}"  # ten times cheaper than os.urandom

@@ -50,6 +50,8 @@ DRAIN_TIMEOUT_S: Final = 1800.0
 """Seconds that replicas to be removed may take to finish their sessions, as long as a rollout may take by default."""
 SESSIONS_ROUTE: Final = "/_ng/sessions"
 """The route of every server that answers the names of its sessions."""
+TASKS_ROUTE: Final = "/_ng/tasks"
+"""The route of a resources server that checks task rows by its own models."""
 POSTED_ROUTE: Final = "/_ng/posted"
 """The route of a resources server that answers the paths of its `POST` routes, tools included."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import orjson
@@ -160,9 +160,11 @@ def compose_scored_row(
     response: Mapping[str, Any],
     end_reason: EndReason,
     timing: Mapping[str, float],
+    calls: Sequence[tuple[str, str, float]] = (),
 ) -> ScoredRow:
-    """Return the row of an attempt with a verdict. `notes` are the agent's own members, `timing` seconds by phase.
+    """Return the row of an attempt with a verdict. `notes` are the agent's own members.
 
+    `timing` has seconds by phase, `calls` have server, path and seconds (`nemo_gym.rows.timing`).
     The request and the response are the original ones: the verifier's typed copies may differ in details.
     """
     row: Any = {
@@ -173,7 +175,7 @@ def compose_scored_row(
         RESPONSE_KEY: response,
         OUTCOME_KEY: end_reason.outcome.value,
         END_REASON_KEY: end_reason.value,
-        TIMING_KEY: {phase: round(seconds, 6) for phase, seconds in timing.items()},
+        TIMING_KEY: {**{phase: round(seconds, 6) for phase, seconds in timing.items()}, "calls": calls},
         USAGE_KEY: response.get("usage"),
         VERSION_KEY: ROW_VERSION,
     }

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from nemo_gym.failures import Boundary, Outcome
 from nemo_gym.rows import keys
+from nemo_gym.rows.timing import PHASES
 from nemo_gym.rows.tool_errors import Culprit, ToolErrorKind
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.rows.version import ROW_VERSION
@@ -57,6 +58,7 @@ _INDEX: JsonSchema = {"type": "integer", "minimum": 0}
 _TEXT: JsonSchema = {"type": "string"}
 _FLAG: JsonSchema = {"type": "boolean"}
 _SECONDS: JsonSchema = {"type": "number", "minimum": 0}
+_TIMED_CALL: JsonSchema = {"type": "array", "prefixItems": [_TEXT, _TEXT, _SECONDS]}
 _REFERENCE: JsonSchema = {
     "type": "object",
     "properties": {"type": {"const": "responses_api_agents"}, "name": {"type": "string", "minLength": 1}},
@@ -239,9 +241,12 @@ FIELDS: Final[tuple[RowField, ...]] = (
         keys.TIMING_KEY,
         {
             "type": "object",
-            "properties": dict.fromkeys(("seed_session", "act", "verify", "total"), _SECONDS),
+            "properties": {
+                **dict.fromkeys(PHASES, _SECONDS),
+                "calls": {"type": "array", "items": _TIMED_CALL},
+            },
         },
-        meaning="seconds of the attempt by phase, and their `total`",
+        meaning="seconds of the attempt by phase, their `total`, and each call of the policy loop",
         written_by="the episode driver",
         read_by="resumed runs, reports, the viewer",
     ),
@@ -256,8 +261,7 @@ FIELDS: Final[tuple[RowField, ...]] = (
     RowField(
         keys.SPENT_KEY,
         {"type": "object"},
-        meaning="in a run with budgets or prices: calls, input, cached and output tokens of each model server, judges "
-        "and simulated users included",
+        meaning="in a run with budgets or prices: calls and input, cached and output tokens of each model server",
         written_by="the collector",
         read_by="resumed runs, reports",
         since="1.2",

@@ -132,9 +132,10 @@ def read_reverification(row: AnyRow) -> Mapping[str, Any] | None:
     return mark if isinstance(mark, Mapping) else None
 
 
-def read_seconds(row: AnyRow) -> float | None:
-    """Return the seconds that a row's rollout took; None for a row without timing."""
-    return finite_number(member(row, TIMING_KEY, "total"))
+def read_timing(row: AnyRow) -> Mapping[str, Any]:
+    """Return the times of a row (`nemo_gym.rows.timing`); empty without them."""
+    timing = row.get(TIMING_KEY)
+    return timing if isinstance(timing, Mapping) else {}
 
 
 def is_reserved(key: str) -> bool:

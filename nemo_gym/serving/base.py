@@ -177,6 +177,7 @@ class SimpleServer(BaseServer):
             "errors": stats.errors,
             "in_flight": stats.in_flight,
             "cancelled": stats.cancelled,
+            "seconds": round(stats.latency.sum_s, 6),
             "sessions_open": len(self.middleware.access.sessions),
             "outages": open_circuits(),
             "refusals": rate_limited_calls(),

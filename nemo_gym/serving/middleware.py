@@ -158,16 +158,15 @@ class RequestMiddleware:
         responder: _Responder,
         admitted: RequestContext | Exception,
     ) -> None:
-        path = scope["path"]
+        path, began = scope["path"], monotonic()
         stats = RequestStats() if is_about_server(scope) else self.stats
-        began = monotonic()
         stats.requests += 1
         outer = current_context.get()  # the caller's own, where both are in one task: a call through memory
         try:
             if isinstance(admitted, Exception):
                 raise admitted
-            context = admitted
-            current_context.set(context)
+            current_context.set(context := admitted)
+            context.began = began
             if path in EXCLUSIVE_ROUTES:
                 async with self.access.sessions.locks.exclusive(context.session):
                     self._provide_session(scope, context, responder)
@@ -184,9 +183,10 @@ class RequestMiddleware:
             await self._send_error(error, scope, receive, responder)
         finally:
             current_context.set(outer)
-            stats.latency.add(monotonic() - began)
+            stats.latency.add(seconds := monotonic() - began)
             figures = stats.paths[path]
             figures.calls += 1
+            figures.seconds += seconds
             if responder.status >= 400:
                 stats.errors += 1
                 figures.note_error(responder.status, scope)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nemo_gym.transport.deadline import Deadline
 
@@ -38,6 +38,10 @@ BUDGET_SPENT = "budget_spent"
 """The failure code of a model call for which nothing is left."""
 
 
+PolicyCall: TypeAlias = tuple[str, str, float]
+"""The server, the path and the seconds of a call."""
+
+
 @dataclass(slots=True)
 class RequestContext:
     session: str
@@ -48,6 +52,10 @@ class RequestContext:
     """True in the handler of `/verify`, whose model calls belong to the reward and not to the attempt."""
     ledger: BudgetLedger | None = None
     """The budget of the attempt, if its run has budgets."""
+    began: float = 0.0
+    """When the request came, on the monotonic clock; 0 if no server took it."""
+    calls: list[PolicyCall] | None = None
+    """The calls that the policy of an attempt made so far; None if no attempt is driven here."""
     is_policy_acting: bool = False
     """True while the policy runs: a called path may then be a name that the model made up."""
 

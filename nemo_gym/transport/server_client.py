@@ -17,7 +17,7 @@ import orjson
 from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
 
-from nemo_gym import clock
+from nemo_gym.clock import hex_id, monotonic
 from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
@@ -222,23 +222,23 @@ class ServerClient(BaseModel):
     ) -> ServerReply:
         """Send one call to `server_name` and return the reply, whatever its status.
 
-        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged. `repeatable`:
-        it may be sent again after a broken connection, by default as its path. `timeout`: seconds, beside the deadline.
-        Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option.
-        """
-        _refuse_unknown(ecosystem)
+        `repeatable`: it may be sent again after a broken connection, by default as its path. `timeout`: in seconds.
+        Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option."""
+        if ecosystem:
+            _refuse_unknown(ecosystem)
         context = current_context.get()
         if context is not None and context.is_policy_acting and is_control_route(url_path):
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
-        call = _new_call(method, url_path, json, data, params, headers)
+        calls = context.calls if context is not None else None
+        call = _new_call(method, url_path, json, data, params, headers, repeatable)
         if cookies:
-            call.headers["cookie"] = cookie_header(cookies)
-            session = session or read_cookies_session(cookies)
-        if repeatable is not None:
-            call.repeatable = repeatable
+            session = _put_cookies(call, cookies, session)
         _put_own_headers(call, server_name, self.own_caller.token, session, context)
+        began = monotonic() if calls is not None else 0.0
         sending = self.own_caller.send(server_name, call, call.propagated)
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
+        if calls is not None:
+            calls.append((server_name, url_path, round(monotonic() - began, 6)))
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
         if context is not None and context.ledger is not None:
@@ -274,14 +274,22 @@ def _new_call(
     data: bytes | str | None,
     params: Mapping[str, Any] | None,
     headers: Mapping[str, str] | None,
+    repeatable: bool | None,
 ) -> Call:
     path = f"{url_path}?{urlencode(params)}" if params else url_path
     call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
     body = _dump_body(json, data)
     if body is not None:
         call_headers.setdefault("content-type", "application/json")
-    is_repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
-    return Call(method, path, body, call_headers, repeatable=is_repeatable)
+    if repeatable is None:
+        repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
+    return Call(method, path, body, call_headers, repeatable=repeatable)
+
+
+def _put_cookies(call: Call, cookies: Mapping[str, Any], session: str | None) -> str | None:
+    """Give a call cookies, and return its session: by default the one in them."""
+    call.headers["cookie"] = cookie_header(cookies)
+    return session or read_cookies_session(cookies)
 
 
 def _put_own_headers(
@@ -296,7 +304,7 @@ def _put_own_headers(
             call.headers[BUDGET_HEADER] = context.ledger.to_header()
         incarnation = context.incarnations.get(server)
         if incarnation is not None and call.path == _OPENING:  # a second session at the same server
-            session = session or f"{context.session}~{clock.hex_id()[:8]}"
+            session = session or f"{context.session}~{hex_id()[:8]}"
         elif incarnation is not None and session in (None, context.session):
             call.headers[INCARNATION_HEADER] = incarnation
         session = session or context.session
@@ -304,7 +312,7 @@ def _put_own_headers(
         call.headers[SESSION_HEADER] = call.session = session
         if call.path in CALL_ROUTES and DURABLE_SESSION.match(session):
             is_verifying = context is not None and context.is_verifying
-            call.headers[CALL_HEADER] = VERIFYING if is_verifying else clock.hex_id()
+            call.headers[CALL_HEADER] = VERIFYING if is_verifying else hex_id()
 
 
 def _no_such_tool(url_path: str) -> Reply:

@@ -18,12 +18,12 @@ from nemo_gym.rows.parts import (
     read_params,
     read_response,
     read_reverification,
-    read_seconds,
     read_task_data,
     read_task_source,
     read_usage,
     require_agent,
 )
+from nemo_gym.rows.timing import read_seconds
 
 ROW: dict[str, Any] = {
     "_ng_task_index": 3,

@@ -85,6 +85,14 @@ DATASET = {
         example="gym dataset render -i questions.jsonl --prompt-config cot.yaml -o tasks.jsonl",
         flags=(INPUT, PROMPT, OUTPUT, SEARCH_DIR),
     ),
+    "convert": Verb(
+        command="convert_data",
+        summary="Make task rows of rows with `messages`, or of a JSON array.",
+        example="gym dataset convert chat.json -o tasks.jsonl",
+        arguments="FILE",
+        translate=names_as("input_jsonl_fpath"),
+        flags=(OUTPUT,),
+    ),
     "collate": Verb(
         command="prepare_data",
         summary="Check, count and merge the datasets of a configuration.",
@@ -205,9 +213,9 @@ EVAL = {
     ),
     "compare": Verb(
         command="compare",
-        summary="Compare two runs of the same tasks.",
+        summary="Compare runs of the same tasks, by environment.",
         example="gym eval compare before.jsonl after.jsonl --fail-below -0.02",
-        arguments="BEFORE AFTER",
+        arguments="BEFORE AFTER...",
         translate=names_as("runs"),
         flags=(
             Flag("--fail-below", "X", "Exit with 1 if the mean score changed by less than X."),

@@ -24,8 +24,9 @@ from nemo_gym.rollouts.run.prices import PricedServer
 from nemo_gym.rollouts.run.stopping import BUDGET, StopReason
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in
-from nemo_gym.rows.parts import append_spent, read_agent_or_unknown, read_seconds
+from nemo_gym.rows.parts import append_spent, read_agent_or_unknown
 from nemo_gym.rows.parts import read_spent as read_spent_member
+from nemo_gym.rows.timing import read_seconds
 from nemo_gym.transport.budget import Price, Spent, Tokens, compute_cost, read_spent, write_spent
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import BUDGET_HEADER, SPENT_HEADER

@@ -21,6 +21,7 @@ from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
 from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
 from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import Plan
+from nemo_gym.rollouts.run._row_check import refuse_unfit_rows
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.collector import Attempter
 from nemo_gym.rollouts.run.control import ServeControl, StartControl
@@ -176,7 +177,10 @@ async def _check(
     checked = await asyncio.to_thread(check_input, settings, gym.config) if given is None else given
     agents, tools = checked.inspection.agents, checked.inspection.tools
     servers = find_required_servers(agents, gym.config)
-    return checked, servers, await check_servers(caller, agents, servers, tools=tools)
+    engines = await check_servers(caller, agents, servers, tools=tools)
+    if not settings.skip_invalid_rows:
+        await refuse_unfit_rows(caller, checked.plan, servers)
+    return checked, servers, engines
 
 
 def _open_files(

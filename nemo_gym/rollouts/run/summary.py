@@ -7,7 +7,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nemo_gym.metrics import AggregateResult, FailedCalls, Planned, reward_by_k, reward_interval
+from nemo_gym.metrics import (
+    AggregateResult,
+    FailedCalls,
+    Planned,
+    TimeAccount,
+    has_partial_rewards,
+    read_time_account,
+    reward_by_k,
+    reward_interval,
+)
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.failure_groups import FailureGroup
@@ -47,6 +56,12 @@ class AgentSummary:
     """k → tasks with fewer than k rewards, which pass@k leaves out; only where there are any."""
     coverage: float | None
     """Percent of the planned rollouts that have a reward."""
+    has_partial_rewards: bool = False
+    """Whether a reward is neither 0 nor 1, so that `pass_at` has expected best rewards times 100."""
+    tokens: float | None = None
+    """Mean tokens of a rollout, of prompts and answers together."""
+    times: TimeAccount | None = None
+    """Where the seconds of the rollouts went."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {
@@ -185,4 +200,7 @@ def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) 
         pass_at=reward_by_k(metrics, "pass"),
         short_tasks=reward_by_k(metrics, "short_tasks"),
         coverage=metrics.get("coverage/reward"),
+        has_partial_rewards=has_partial_rewards(metrics),
+        tokens=metrics.get("mean/total_tokens"),
+        times=read_time_account(agent, metrics),
     )
