@@ -27,7 +27,7 @@ from nemo_gym.cli.short.flags import (
     comma_separated,
     first_or_list,
 )
-from nemo_gym.cli.short.studies import STUDIES
+from nemo_gym.cli.short.studies import AUDIT, STUDIES
 from nemo_gym.cli.short.translation import (
     names_as,
     translate_configured,
@@ -354,6 +354,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, Verb]]] = {
 }
 """The summary and the verbs of each group."""
 TOP: Mapping[str, Verb] = {
+    "audit": AUDIT,
     "view": Verb(
         command="view",
         summary="Show rollouts in a browser.",
