@@ -73,9 +73,9 @@ def measure_rate(outcomes: Iterable[ProbeOutcome]) -> Rate:
     """Return the rate of wrong verdicts among the decided outcomes."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for outcome in outcomes:
-        if outcome.finding not in (Conclusion.UNDECIDED, Conclusion.FAILED):
+        if outcome.conclusion not in (Conclusion.UNDECIDED, Conclusion.FAILED):
             counts[outcome.task][0] += 1
-            counts[outcome.task][1] += outcome.finding is not Conclusion.RIGHT
+            counts[outcome.task][1] += outcome.conclusion is not Conclusion.RIGHT
     probes, wrong = (sum(count[at] for count in counts.values()) for at in (0, 1))
     return Rate(probes, wrong, len(counts), _count_effective([*counts.values()], probes, wrong))
 
@@ -107,7 +107,7 @@ class ClassCard:
 
     @property
     def error(self) -> str:
-        return "false accepts" if self.right is Right.REJECT else "false rejects"
+        return {Right.REJECT: "false accepts", Right.ACCEPT: "false rejects", Right.SAME: "flips"}[self.right]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -211,8 +211,9 @@ def build_card(
     seed: int,
     about: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
+    tasks: int | None = None,
 ) -> Card:
-    """Return the card of an audit's outcomes."""
+    """Return the card of an audit's outcomes. `tasks`: their number, by default that of the outcomes' names."""
     all_outcomes = list(outcomes)
     by_class: defaultdict[tuple[str, Right], list[ProbeOutcome]] = defaultdict(list)
     for outcome in all_outcomes:
@@ -225,7 +226,7 @@ def build_card(
     return Card(
         name,
         seed,
-        len({outcome.task for outcome in all_outcomes}),
+        len({outcome.task for outcome in all_outcomes}) if tasks is None else tasks,
         classes,
         rates[Right.REJECT],
         rates[Right.ACCEPT],
@@ -236,8 +237,10 @@ def build_card(
 
 
 def _describe_class(kind: str, right: Right, outcomes: Sequence[ProbeOutcome]) -> ClassCard:
-    found = {finding: [each for each in outcomes if each.finding is finding] for finding in Conclusion}
-    wrong = found[Conclusion.FALSE_ACCEPT] + found[Conclusion.FALSE_REJECT]
+    found = {
+        conclusion: [each for each in outcomes if each.conclusion is conclusion] for conclusion in Conclusion
+    }
+    wrong = [*found[Conclusion.FALSE_ACCEPT], *found[Conclusion.FALSE_REJECT], *found[Conclusion.FLIP]]
     undecided, failed = found[Conclusion.UNDECIDED], found[Conclusion.FAILED]
     return ClassCard(
         kind, right, measure_rate(outcomes), len(undecided), len(failed), _choose(wrong or failed),
@@ -266,4 +269,4 @@ def _write_example(outcome: ProbeOutcome) -> str:
     reward = "no verdict" if outcome.reward is None else f"reward {outcome.reward:g}"
     reason = f": {outcome.reason}" if outcome.reason else ""
     where = f"{outcome.task}, call {outcome.place}" if outcome.place is not None else outcome.task
-    return f"{outcome.finding.value}, {where}, {reward}: `{shown}`{reason}"
+    return f"{outcome.conclusion.value}, {where}, {reward}: `{shown}`{reason}"

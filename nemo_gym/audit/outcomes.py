@@ -19,6 +19,8 @@ class Right(StrEnum):
 
     ACCEPT = "accept"
     REJECT = "reject"
+    SAME = "same"
+    """The verdict of the same attempt before, whichever that was."""
 
 
 class Conclusion(StrEnum):
@@ -27,6 +29,7 @@ class Conclusion(StrEnum):
     RIGHT = "right"
     FALSE_ACCEPT = "false accept"
     FALSE_REJECT = "false reject"
+    FLIP = "flip"
     UNDECIDED = "undecided"
     FAILED = "failed"
 
@@ -39,7 +42,7 @@ class ProbeOutcome:
     kind: str
     """The class of the probe, such as `gold without a call`."""
     right: Right
-    finding: Conclusion
+    conclusion: Conclusion
     reward: float | None = None
     """None without a verdict."""
     probe: str = ""
@@ -56,7 +59,9 @@ class ProbeOutcome:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ProbeOutcome:
-        return cls(**values | {"right": Right(values["right"]), "finding": Conclusion(values["finding"])})
+        return cls(
+            **values | {"right": Right(values["right"]), "conclusion": Conclusion(values["conclusion"])}
+        )
 
 
 def judge(right: Right, reward: float, best: float = 1.0) -> Conclusion:

@@ -75,7 +75,7 @@ class ToolProbes:
         yield self._judge(NOTHING, Right.REJECT)
         gold = self._run_gold()
         yield gold
-        if gold.finding is Conclusion.RIGHT:  # without it nothing is known of its variants
+        if gold.conclusion is Conclusion.RIGHT:  # without it nothing is known of its variants
             yield from self._add_damage()
             yield from self._change_calls()
             yield from self._change_hashes()
@@ -103,7 +103,7 @@ class ToolProbes:
                         reason = f"it changes {where}, which the request does not name"
                         outcome = self._judge(DAMAGE, Right.REJECT, str(call), reason)
                         yield outcome
-                        if outcome.finding is Conclusion.FALSE_ACCEPT:
+                        if outcome.conclusion is Conclusion.FALSE_ACCEPT:
                             break
                 self._now.restore()
             self._now.restore()
@@ -147,15 +147,17 @@ class ToolProbes:
             if place not in reasons:
                 yield outcome
             elif reason := reasons[place]:
-                yield replace(outcome, finding=Conclusion.FALSE_ACCEPT, reason=reason)
+                yield replace(outcome, conclusion=Conclusion.FALSE_ACCEPT, reason=reason)
             else:
-                yield replace(outcome, finding=Conclusion.UNDECIDED, reason=grounds.explain_doubt(place))
+                yield replace(outcome, conclusion=Conclusion.UNDECIDED, reason=grounds.explain_doubt(place))
         if len(accepted) > 1:
             shown = f"without calls {', '.join(map(str, accepted))}"
             outcome = self._run_without(accepted, UNNEEDED, shown)
             if self._is_accepted(outcome) and not any(reasons.values()):
                 outcome = replace(
-                    outcome, finding=Conclusion.UNDECIDED, reason="the gold script may not need any of them"
+                    outcome,
+                    conclusion=Conclusion.UNDECIDED,
+                    reason="the gold script may not need any of them",
                 )
             yield outcome
 
@@ -199,9 +201,11 @@ class ToolProbes:
         shown = (
             f"{len(low)} of {len(rewards)} other hash seeds and seeds of `random` change the reward of gold"
         )
-        finding = Conclusion.FALSE_REJECT if low else Conclusion.RIGHT
+        conclusion = Conclusion.FALSE_REJECT if low else Conclusion.RIGHT
         reason = "a tool uses `hash` or `random`" if low else ""
-        yield ProbeOutcome(self.task.name, AGAIN, Right.ACCEPT, finding, 0.0 if low else 1.0, shown, reason)
+        yield ProbeOutcome(
+            self.task.name, AGAIN, Right.ACCEPT, conclusion, 0.0 if low else 1.0, shown, reason
+        )
 
     def _call_at_random(self) -> Iterator[ProbeOutcome]:
         """Call the tools of the gold script with ids of the state, none of them as the gold script does."""
@@ -231,13 +235,13 @@ class ToolProbes:
                 self.task.name, kind, right, Conclusion.FAILED, None, shown, failure, place=place
             )
         seconds = time.perf_counter() - began
-        finding = judge(right, reward)
-        reason = "" if finding is Conclusion.RIGHT else reason
-        return ProbeOutcome(self.task.name, kind, right, finding, reward, shown, reason, seconds, place)
+        conclusion = judge(right, reward)
+        reason = "" if conclusion is Conclusion.RIGHT else reason
+        return ProbeOutcome(self.task.name, kind, right, conclusion, reward, shown, reason, seconds, place)
 
     @staticmethod
     def _is_accepted(outcome: ProbeOutcome) -> bool:
-        return outcome.finding is Conclusion.FALSE_ACCEPT
+        return outcome.conclusion is Conclusion.FALSE_ACCEPT
 
     @cached_property
     def _words_by_id(self) -> dict[str, set[str]]:

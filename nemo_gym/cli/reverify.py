@@ -51,9 +51,9 @@ class ReverifyKeys(LimitOptions, OutputKeys):
     )
 
 
-_NOT_SET = "http://not-set.invalid/v1"
-_POLICY = {"policy_base_url": _NOT_SET, "policy_api_key": "none", "policy_model_name": "none"}
-_POLICY_MODEL = f"{{entrypoint: app.py, base_url: '{_NOT_SET}', api_key: none, model: none}}"
+NOT_SET = "http://not-set.invalid/v1"
+_POLICY = {"policy_base_url": NOT_SET, "policy_api_key": "none", "policy_model_name": "none"}
+_POLICY_MODEL = f"{{entrypoint: app.py, base_url: '{NOT_SET}', api_key: none, model: none}}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ def _stand_ins(arguments: Sequence[str]) -> list[str]:
 
 def require_models(part: GlobalConfig) -> None:
     """Raise `ConfigError` if a server that verifies needs the policy, such as a judge, and it is not configured."""
-    needing = [server.name for server in part.servers if _NOT_SET in str(part.data[server.name])]
+    needing = [server.name for server in part.servers if NOT_SET in str(part.data[server.name])]
     if needing:
         raise ConfigError(
             f"verification calls the model server {', '.join(f'`{name}`' for name in needing)}, which has no URL",

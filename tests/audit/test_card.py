@@ -10,8 +10,8 @@ from nemo_gym.audit.card import build_card, measure_rate
 from nemo_gym.audit.outcomes import Conclusion, ProbeOutcome, Right
 
 
-def reject(task: int, finding: Conclusion = Conclusion.RIGHT, kind: str = "nothing") -> ProbeOutcome:
-    return ProbeOutcome(f"t{task}", kind, Right.REJECT, finding, 0.0, "0", seconds=0.01)
+def reject(task: int, conclusion: Conclusion = Conclusion.RIGHT, kind: str = "nothing") -> ProbeOutcome:
+    return ProbeOutcome(f"t{task}", kind, Right.REJECT, conclusion, 0.0, "0", seconds=0.01)
 
 
 def test_no_error_in_150_tasks_shows_less_than_two_per_cent() -> None:

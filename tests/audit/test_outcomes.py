@@ -6,7 +6,7 @@ from nemo_gym.audit.outcomes import Conclusion, ProbeOutcome, Right, judge
 
 
 @pytest.mark.parametrize(
-    ("right", "reward", "best", "finding"),
+    ("right", "reward", "best", "conclusion"),
     [
         (Right.ACCEPT, 1.0, 1.0, Conclusion.RIGHT),
         (Right.ACCEPT, 0.5, 1.0, Conclusion.FALSE_REJECT),
@@ -17,15 +17,15 @@ from nemo_gym.audit.outcomes import Conclusion, ProbeOutcome, Right, judge
     ],
 )
 def test_a_reward_is_judged_against_the_best_one(
-    right: Right, reward: float, best: float, finding: Conclusion
+    right: Right, reward: float, best: float, conclusion: Conclusion
 ) -> None:
-    assert judge(right, reward, best) is finding
+    assert judge(right, reward, best) is conclusion
 
 
 def test_an_outcome_comes_back_from_its_json() -> None:
     outcome = ProbeOutcome("t", "gold", Right.ACCEPT, Conclusion.FAILED, None, "", "it raised", place=0)
     assert outcome.as_json() == {
-        "task": "t", "kind": "gold", "right": "accept", "finding": "failed", "reason": "it raised", "seconds": 0.0,
+        "task": "t", "kind": "gold", "right": "accept", "conclusion": "failed", "reason": "it raised", "seconds": 0.0,
         "place": 0,
     }  # fmt: skip
     assert ProbeOutcome.from_json(outcome.as_json()) == outcome

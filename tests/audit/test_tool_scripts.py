@@ -18,12 +18,12 @@ needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"{CORPUS} has no 
 
 
 def count(outcomes: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
-    return Counter((each["kind"], str(each["finding"])) for each in outcomes)
+    return Counter((each["kind"], str(each["conclusion"])) for each in outcomes)
 
 
 def test_a_verifier_without_a_fault_is_accused_of_nothing(tmp_path: Path) -> None:
     found = count(probe_tool_task(str(write_rink(tmp_path / "rink")), 0))
-    assert {finding for _, finding in found} == {"right"}
+    assert {conclusion for _, conclusion in found} == {"right"}
     assert found[OMISSION, "right"] == 2
     assert found[DAMAGE, "right"] >= 2
 
@@ -33,7 +33,7 @@ def test_a_blind_verifier_is_found_at_what_it_does_not_see(tmp_path: Path) -> No
     found = count(outcomes)
     assert found[OMISSION, "false accept"] == 1
     assert found[DAMAGE, "false accept"] == 2
-    omission = next(each for each in outcomes if each["finding"] == "false accept")
+    omission = next(each for each in outcomes if each["conclusion"] == "false accept")
     assert omission["kind"] == DAMAGE
     assert "which the request does not name" in omission["reason"]
 
@@ -56,7 +56,7 @@ def test_a_reward_that_depends_on_the_hash_seed_is_found(tmp_path: Path) -> None
     outcomes = probe_tool_task(str(write_rink(tmp_path / "rink", flaky)), 0)
     again = [each for each in outcomes if each["kind"] == AGAIN]
     gold = next(each for each in outcomes if each["kind"] == GOLD)
-    assert gold["finding"] == "false reject" or [each["finding"] for each in again] == ["false reject"]
+    assert gold["conclusion"] == "false reject" or [each["conclusion"] for each in again] == ["false reject"]
 
 
 @needs_corpus
@@ -72,18 +72,20 @@ async def test_the_published_tasks_are_judged_as_by_reading(tmp_path: Path) -> N
         record = json.loads(line)
         name, outcomes, entry = record["task"], record["outcomes"], labels[record["task"]]
         omissions = {
-            each["place"]: Conclusion(each["finding"]) for each in outcomes if each["kind"] == OMISSION
+            each["place"]: Conclusion(each["conclusion"]) for each in outcomes if each["kind"] == OMISSION
         }
-        found = [place for place, finding in sorted(omissions.items()) if finding is not Conclusion.RIGHT]
+        found = [
+            place for place, conclusion in sorted(omissions.items()) if conclusion is not Conclusion.RIGHT
+        ]
         assert found == entry["accepted_without_call"], name
         for label, places in entry.get("calls_by_label", {}).items():
             accused.update((label, omissions[place].value) for place in places)
-        flakes = [each for each in outcomes if each["kind"] == AGAIN and each["finding"] == "false reject"]
+        flakes = [each for each in outcomes if each["kind"] == AGAIN and each["conclusion"] == "false reject"]
         assert bool(flakes) == (name == "brewery_t2"), name
         if name in labels["_extra_call"]["cases"]:
             damaging = labels["_extra_call"]["cases"][name]["call"][0]
             damage = [
-                each for each in outcomes if each["kind"] == DAMAGE and each["finding"] == "false accept"
+                each for each in outcomes if each["kind"] == DAMAGE and each["conclusion"] == "false accept"
             ]
             assert any(each["probe"].startswith(damaging) for each in damage), name
     assert accused["redundant_call", "false accept"] == 0

@@ -49,3 +49,13 @@ def test_a_folder_of_tool_tasks_gets_a_card(tmp_path: Path, capsys: pytest.Captu
 def test_mistakes(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_environment_is_audited_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("mcqa", "--dry-run") == 0
+    assert "mcqa: 6 tasks, about" in capsys.readouterr().out
+    assert run("mcqa", "-o", str(tmp_path / "card"), "--limit", "2", "--fail-above", "0", "--json") == 0
+    card = json.loads(capsys.readouterr().out)
+    assert card["tasks"] == 2
+    assert any(each["class"].startswith("after a restart") and each["probes"] for each in card["classes"])
+    assert card["false_accepts"]["wrong"] == card["false_rejects"]["wrong"] == 0
