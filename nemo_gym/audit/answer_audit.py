@@ -82,7 +82,9 @@ class RowProbes:
                 accepts_anything |= not attempt.text and outcome.conclusion is not Conclusion.RIGHT
         for text in self.universal if tries_universal and not accepts_anything else ():
             if not is_own_answer(answer.all_gold, text):
-                attempt = Attempt(UNIVERSAL, Right.REJECT, form.write(text))
+                attempt = Attempt(
+                    UNIVERSAL, Right.REJECT, form.write(text), answer.type is not AnswerType.UNKNOWN
+                )
                 outcome = await self._send(task, row, attempt, best or 1.0)
                 outcomes.append(replace(outcome, probe=attempt.text))
         outcomes += await self._find_leaks(task, row, answer)

@@ -15,8 +15,7 @@ from typing import Any
 
 from nemo_gym.json_objects import parse_json
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.keys import METADATA_KEY
-from nemo_gym.rows.parts import read_params
+from nemo_gym.rows.parts import read_params, read_verifier_metadata
 
 _GOLD_KEYS = (
     "expected_answer", "answer", "ground_truth", "target", "reference_answer", "gold", "correct_answer", "label",
@@ -91,8 +90,7 @@ UNKNOWN = ExpectedAnswer(AnswerType.UNKNOWN)
 
 def find_answer(row: AnyRow) -> ExpectedAnswer:
     """Return the expected answer of a task row."""
-    metadata = row.get(METADATA_KEY)
-    members = {**(metadata if isinstance(metadata, Mapping) else {}), **row}
+    members = {**read_verifier_metadata(row), **row}
     if isinstance(sql := members.get("sql"), str):
         return ExpectedAnswer(AnswerType.SQL, sql, (sql,))
     key = next((key for key in _GOLD_KEYS if members.get(key) not in (None, "", [])), None)

@@ -38,6 +38,8 @@ class AuditSettings:
     resume: bool = False
     max_probes: int | None = None
     at_once: int = 16
+    repeats: bool = True
+    """Also send attempts again, in another order and beside others."""
     progress: Callable[[int, int], None] = lambda done, of: None
 
 
@@ -84,7 +86,12 @@ class EnvironmentAudit:
                 tasks[name] = partial(probes.probe, name, row, tries_universal=place < UNIVERSAL_TASKS)
         budget = Budget(settings.max_probes)
         await run_probes(tasks, journal, at_once=settings.at_once, budget=budget, progress=settings.progress)
-        if _ONCE not in journal.done and not self.lacks_judge and not budget.is_spent:
+        if (
+            self.settings.repeats
+            and _ONCE not in journal.done
+            and not self.lacks_judge
+            and not budget.is_spent
+        ):
             journal.add(_ONCE, await probe_behaviour(probes.prober, probes.known[:12]))
         return journal, probes.known[:12]
 

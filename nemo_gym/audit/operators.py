@@ -7,7 +7,7 @@ An operator that accepts keeps the answer's meaning: another spelling of the sam
 around it. An operator that rejects changes it, or gives none. Each law is checked in tests by a second opinion that
 shares no code with verifiers: fractions, `json`, sqlite.
 
-An attempt is unsure where the task may see it otherwise: text around an answer that the task wants alone. Its wrong
+An attempt is unsure where the task may see it otherwise: nothing, where the expected answer is not known. Its wrong
 verdicts are undecided.
 """
 
@@ -68,8 +68,9 @@ def make_attempts(
     yield from _surround(answer, form, is_asked)
     for kind, text in _RESPELL.get(answer.type, _make_none)(answer):
         is_latex = "\\" in text or text.startswith(("$", "{"))
-        is_sure = not answer.is_strict and (form is WrittenForm.BOXED or not is_latex)
-        yield Attempt(kind, Right.ACCEPT, form.write(text), is_sure or answer.type is AnswerType.JSON)
+        is_known = not is_latex or (is_asked and form is WrittenForm.BOXED) or answer.type is AnswerType.JSON
+        if is_known and not answer.is_strict:
+            yield Attempt(kind, Right.ACCEPT, form.write(text))
     wrong = dict(_MISS.get(answer.type, _make_none)(answer))
     if other is not None and not any(is_same_answer(gold, other) for gold in answer.all_gold):
         wrong["another task's answer"] = other
@@ -112,12 +113,15 @@ def _make_empty(
 def _surround(answer: ExpectedAnswer, form: WrittenForm, is_asked: bool) -> Iterator[Attempt]:
     """Yield the gold answer with text around it that does not change it."""
     text = form.write(write_gold(answer))
-    is_sure = is_asked and form in (WrittenForm.BOXED, WrittenForm.TAGS)
-    yield Attempt("gold after reasoning", Right.ACCEPT, f"{_REASONING}{text}", is_sure)
-    yield Attempt("gold after a thought", Right.ACCEPT, f"<think>\nI check it.\n</think>\n\n{text}", is_sure)
-    yield Attempt("gold in German", Right.ACCEPT, f"Die Antwort lautet {text}.", is_sure)
-    yield Attempt("gold in Chinese", Right.ACCEPT, f"答案是 {text}。", is_sure)
-    yield Attempt("gold on its own line", Right.ACCEPT, f"\n{text}\n", True)
+    yield Attempt("gold on its own line", Right.ACCEPT, f"\n{text}\n")
+    if is_asked and form in (
+        WrittenForm.BOXED,
+        WrittenForm.TAGS,
+    ):  # elsewhere text around it may be unwelcome
+        yield Attempt("gold after reasoning", Right.ACCEPT, f"{_REASONING}{text}")
+        yield Attempt("gold after a thought", Right.ACCEPT, f"<think>\nI check it.\n</think>\n\n{text}")
+        yield Attempt("gold in German", Right.ACCEPT, f"Die Antwort lautet {text}.")
+        yield Attempt("gold in Chinese", Right.ACCEPT, f"答案是 {text}。")
 
 
 Pairs = Iterator[tuple[str, str]]
@@ -140,6 +144,8 @@ def respell_number(answer: ExpectedAnswer) -> Pairs:
     yield "number in braces", f"{{{digits}}}"
     small = re.fullmatch(r"(-?)0\.(0{3,})([1-9]\d*)", digits)
     if small:
+        if small[3] == "1":
+            yield "number as a power of ten", f"{small[1]}10^{{-{len(small[2]) + 1}}}"
         yield "number with a power of ten", f"{small[1]}{small[3]} \\cdot 10^{{-{len(small[2] + small[3])}}}"
 
 
@@ -164,6 +170,7 @@ def miss_number(answer: ExpectedAnswer) -> Pairs:
 def respell_expression(answer: ExpectedAnswer) -> Pairs:
     """Yield the expression in other LaTeX of the same meaning."""
     yield "expression in dollars", f"${answer.gold}$"
+    yield "expression in braces", f"{{{answer.gold}}}"
     if "\\frac" in answer.gold and "\\dfrac" not in answer.gold:
         yield "display fraction", answer.gold.replace("\\frac", "\\dfrac")
 

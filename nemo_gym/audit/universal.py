@@ -17,6 +17,8 @@ from nemo_gym.verify.lucky_answers import SHORT_ANSWERS, is_same_answer
 
 UNIVERSAL = "universal answer"
 _LEAST_WINS, _LEAST_SHARE = 2, 0.1
+_LEAST_SHARE_OF_UNKNOWN = 0.5
+"""Where the expected answer is not known, a short answer may be right at many tasks, such as those about form."""
 
 
 _ALWAYS = ("nan", "inf", "0", "1", "-1", "None", "True", "[]", "{}", "x", "A", "yes")
@@ -47,7 +49,9 @@ def settle_universal(outcomes: Iterable[ProbeOutcome]) -> list[ProbeOutcome]:
 def _settle(outcome: ProbeOutcome, wins: Sequence[bool]) -> ProbeOutcome:
     if outcome.kind != UNIVERSAL or outcome.conclusion in (Conclusion.RIGHT, Conclusion.FAILED):
         return outcome
-    if sum(wins) >= _LEAST_WINS and sum(wins) >= _LEAST_SHARE * len(wins):
+    is_unsure = outcome.conclusion is Conclusion.UNDECIDED
+    share = _LEAST_SHARE_OF_UNKNOWN if is_unsure else _LEAST_SHARE
+    if sum(wins) >= _LEAST_WINS and sum(wins) >= share * len(wins):
         reason = f"it wins {sum(wins)} of {len(wins)} tasks"
         return replace(outcome, conclusion=Conclusion.FALSE_ACCEPT, reason=reason)
     reason = "it wins this task alone, where it may be right"

@@ -135,11 +135,11 @@ def plan_audits(keys: AuditKeys, config: GlobalConfig) -> list[EnvironmentAudit]
         folder = Path(keys.output_dirpath)
         settings = AuditSettings(
             folder / environment.server if len(found) > 1 else folder,
-            keys.seed,
-            keys.resume_from_cache,
-            keys.max_probes,
-            keys.num_samples_in_parallel,
-            _show_progress(),
+            seed=keys.seed,
+            resume=keys.resume_from_cache,
+            max_probes=keys.max_probes,
+            at_once=keys.num_samples_in_parallel,
+            progress=_show_progress(),
         )
         scripts = [script for file in files for script in read_gold_scripts(file)]
         lacks_judge = any(NOT_SET in str(config.data[model]) for model in environment.models)

@@ -43,7 +43,7 @@ def build_server(verify: Verify) -> type[SimpleResourcesServer]:
         config: BaseResourcesServerConfig
 
         async def verify(self, body: OpenVerifyRequest) -> BaseVerifyResponse:  # type: ignore[override]
-            text = body.response.output[-1].content[0].text  # type: ignore[union-attr]
+            text = body.response.output[-1].content[0].text  # type: ignore[union-attr,index]
             reward = float(verify(text, body.model_extra or {}))
             return BaseVerifyResponse(
                 responses_create_params=body.responses_create_params, response=body.response, reward=reward
@@ -59,7 +59,7 @@ def open_gym(verify: Verify) -> tuple[InProcessGym, Caller]:
     return gym, build_caller(gym.config, gym.transport, None)
 
 
-def make_row(question: str, **members: Any) -> dict[str, Any]:
+def make_row(question: str, /, **members: Any) -> dict[str, Any]:
     return {"responses_create_params": {"input": [{"role": "user", "content": question}]}, **members}
 
 

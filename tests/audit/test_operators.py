@@ -31,10 +31,12 @@ _WORDS = {"billion": Fraction(10**9), "thousandths": Fraction(1, 1000)}
 
 def read_value(text: str) -> Fraction:
     """The value of a number with separators, dollars, braces, a power of ten or a number word."""
-    plain = text.strip("${}").replace(",", "")
+    plain = text.strip("$").replace(",", "").removeprefix("{").removesuffix("}")
     if " \\cdot 10^{" in plain:
         digits, _, power = plain.partition(" \\cdot 10^{")
         return Fraction(digits) * Fraction(10) ** int(power)
+    if plain.lstrip("-").startswith("10^{"):
+        return Fraction(-1 if plain.startswith("-") else 1) * Fraction(10) ** int(plain.partition("{")[2])
     digits, _, word = plain.partition(" ")
     return Fraction(digits) * _WORDS.get(word, Fraction(1))
 
@@ -44,6 +46,7 @@ numbers = st.one_of(
     st.integers(1000, 10**9).map("{:,}".format),
     st.decimals(-1000, 1000, places=4, allow_nan=False).map("{:f}".format),
     st.integers(1, 9999).map("0.00000{}".format),
+    st.just("0.00001"),
 )
 
 

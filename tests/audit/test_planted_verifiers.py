@@ -14,7 +14,8 @@ from tests.audit.planted_verifiers import PAIRS, Pair, Verify, open_gym
 async def audit(pair: Pair, verify: Verify, folder: Path) -> Card:
     gym, caller = open_gym(verify)
     async with gym.running():
-        environment = EnvironmentAudit(pair.name, "planted", pair.rows, AuditSettings(folder))
+        settings = AuditSettings(folder, repeats=pair.name.startswith("every"))
+        environment = EnvironmentAudit(pair.name, "planted", pair.rows, settings)
         journal, _ = await environment.run(caller)
         card = environment.build_card(journal)
         journal.close()

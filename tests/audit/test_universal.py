@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nemo_gym.audit.outcomes import Conclusion, ProbeOutcome, Right
 from nemo_gym.audit.universal import UNIVERSAL, draw_universal_answers, is_own_answer, settle_universal
 
@@ -16,6 +18,13 @@ def test_an_answer_that_wins_many_tasks_is_accused_and_one_win_is_a_doubt() -> N
     assert [each.conclusion for each in settled[:4]] == [Conclusion.FALSE_ACCEPT] * 3 + [Conclusion.RIGHT]
     assert settled[0].reason == "it wins 3 of 20 tasks"
     assert settled[20].conclusion is Conclusion.UNDECIDED
+
+
+def test_where_no_answer_is_known_it_must_win_half_of_the_tasks() -> None:
+    outcomes = [try_answer(task, "nan", wins=task < 3) for task in range(20)]
+    unsure = [replace(each, conclusion=Conclusion.UNDECIDED) if each.reward else each for each in outcomes]
+    assert settle_universal(unsure)[0].conclusion is Conclusion.UNDECIDED
+    assert settle_universal(unsure[:6])[0].conclusion is Conclusion.FALSE_ACCEPT
 
 
 def test_the_same_answers_are_drawn_for_a_seed() -> None:

@@ -55,7 +55,9 @@ def test_an_environment_is_audited_over_http(tmp_path: Path, capsys: pytest.Capt
     assert run("mcqa", "--dry-run") == 0
     assert "mcqa: 6 tasks, about" in capsys.readouterr().out
     assert run("mcqa", "-o", str(tmp_path / "card"), "--limit", "2", "--fail-above", "0", "--json") == 0
-    card = json.loads(capsys.readouterr().out)
+    captured = capsys.readouterr()
+    assert "2 of 2 tasks" in captured.err
+    card = json.loads(captured.out)
     assert card["tasks"] == 2
     assert any(each["class"].startswith("after a restart") and each["probes"] for each in card["classes"])
     assert card["false_accepts"]["wrong"] == card["false_rejects"]["wrong"] == 0

@@ -15,6 +15,7 @@ from nemo_gym.rows.parts import (
     read_response,
     read_seconds,
     read_task_data,
+    read_verifier_metadata,
     read_task_source,
     read_usage,
 )
@@ -53,3 +54,8 @@ def test_odd_members_are_like_missing_ones(odd: object) -> None:
     assert read_usage(row) == {}
     assert (read_agent(row), read_agent_or_unknown(row), read_seconds(row)) == (None, "unknown", None)
     assert read_params(row) == read_response(row) == (odd if isinstance(odd, dict) else {})
+
+
+def test_metadata_of_the_verifier_that_is_no_object_counts_as_none() -> None:
+    assert read_verifier_metadata({"verifier_metadata": {"unit_tests": []}}) == {"unit_tests": []}
+    assert read_verifier_metadata({"verifier_metadata": "none"}) == {}
