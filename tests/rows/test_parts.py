@@ -15,9 +15,9 @@ from nemo_gym.rows.parts import (
     read_response,
     read_seconds,
     read_task_data,
-    read_verifier_metadata,
     read_task_source,
     read_usage,
+    read_verifier_metadata,
 )
 
 ROW: dict[str, Any] = {
