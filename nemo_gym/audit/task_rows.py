@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import parse_json
-from nemo_gym.rollouts.lookback._reverifier import find_environment
+from nemo_gym.rollouts.lookback.reverify import find_environment
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.rollouts.run.required_servers import find_required_servers
 from nemo_gym.rows.forms import AnyRow
