@@ -26,7 +26,7 @@ _EMBEDDED = {
     "GlobalConfigDictParserConfig": "nemo_gym.config.current",
     "RunHelper": "nemo_gym.launch.run_helper",
 }
-_SHORT = {"completion", "doctor", "forget", "fork", "list", "mock_engine", "view"}
+_SHORT = {"audit", "completion", "doctor", "forget", "fork", "list", "mock_engine", "view"}
 """Verbs that are also short ones."""
 _SPELLINGS = {"--version": "version", "-V": "version"}
 _INTERRUPTED = 130

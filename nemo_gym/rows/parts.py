@@ -13,6 +13,7 @@ from nemo_gym.rows.keys import (
     AGENT_REF_KEY,
     FAILURE_KEY,
     FAILURE_REASON_KEY,
+    METADATA_KEY,
     PARAMS_KEY,
     RESPONSE_KEY,
     REVERIFIED_KEY,
@@ -146,3 +147,9 @@ def is_reserved(key: str) -> bool:
 def read_task_data(row: AnyRow) -> dict[str, Any]:
     """Return the members that only the environment reads: neither the request nor the agent, source or skills."""
     return {key: row[key] for key in row if key not in _ROUTING_KEYS and not is_reserved(key)}
+
+
+def read_verifier_metadata(row: AnyRow) -> Mapping[str, Any]:
+    """Return `verifier_metadata`, in which some environments keep what their verifier needs; empty without it."""
+    metadata = row.get(METADATA_KEY)
+    return metadata if isinstance(metadata, Mapping) else {}

@@ -156,6 +156,18 @@ def translate_inspection(line: GymLine) -> Target:
     return Target(line.command, _select_config(line, needs_model=bool(has_model)).overrides)
 
 
+def translate_audit(line: GymLine) -> Target:
+    """`gym audit NAME`, or `gym audit DIR` for a folder of tool tasks."""
+    folders = [name for name in line.names if Path(name).is_dir() and not (Path(name) / "configs").is_dir()]
+    if not folders:
+        return Target(
+            line.command, _select_config(line, needs_model=line.has_key("policy_base_url")).overrides
+        )
+    if len(line.names) > 1:
+        raise click.UsageError(f"A folder is audited alone, not with {line.names[1]!r}.")
+    return Target(line.command, [f"++folder={spell(folders[0])}", *line.overrides])
+
+
 def translate_eval(line: GymLine) -> Target:
     """A run: with an output by name and the split of benchmarks, or from the servers of a running gym."""
     if line.values.get("no_serve"):

@@ -29,7 +29,7 @@ from nemo_gym.cli.short.flags import (
     first_or_list,
 )
 from nemo_gym.cli.short.forks import FORKS
-from nemo_gym.cli.short.studies import STUDIES
+from nemo_gym.cli.short.studies import AUDIT, STUDIES
 from nemo_gym.cli.short.translation import (
     names_as,
     translate_configured,
@@ -366,6 +366,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, Verb]]] = {
 }
 """The summary and the verbs of each group."""
 TOP: Mapping[str, Verb] = {
+    "audit": AUDIT,
     "view": Verb(
         command="view",
         summary="Show rollouts in a browser.",
