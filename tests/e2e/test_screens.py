@@ -153,8 +153,9 @@ def test_a_collection_shows_its_course_and_then_its_table(
         closing = terminal.wait_for_end()
         assert terminal.exit_code == 0
     assert max(map(len, course)) <= width
-    bar, figures, reward, rate = course[-4:]
-    assert re.search(r"━+ +\d+ % \d:\d\d$", bar)
+    places = [number for number, line in enumerate(course) if re.search(r"━+ +\d+ % \d:\d\d$", line)]
+    _, figures, *wrapped, reward, rate = course[places[-1] :]
+    assert "control: gym ctl" in " ".join([figures, *wrapped])
     assert re.match(
         r"\d+/60 rollouts  [\d.]+/s  (\d:\d\d left  )?mean reward \d\.\d{3}  \d+ in flight", figures
     )
