@@ -39,7 +39,7 @@ COLUMNS_OF_AGENTS = {
     ],
     200: [
         "agent", "tasks", "rollouts", "completed", "truncated", "failed", "missing", "reward", "95 % interval",
-        "pass@1", "pass@2", "coverage",
+        "pass@1", "pass@2", "tokens", "seconds", "coverage",
     ],
 }  # fmt: skip
 
