@@ -29,8 +29,8 @@ ENVIRONMENTS, AGENTS = SERVERS[:5], SERVERS[5:]
 EXAMPLES = PARENT_DIR / "resources_servers" / "example_single_tool_call" / "data" / "example.jsonl"
 COLUMNS_OF_SERVERS = {
     80: ["server", "state", "port", "calls", "errors", "open"],
-    120: ["server", "state", "port", "calls", "errors", "open", "memory", "restarts", "kind"],
-    200: ["server", "state", "port", "calls", "errors", "open", "memory", "restarts", "kind", "url"],
+    120: ["server", "state", "port", "calls", "errors", "open", "s/call", "memory", "restarts", "kind"],
+    200: ["server", "state", "port", "calls", "errors", "open", "s/call", "memory", "restarts", "kind", "url"],
 }
 COLUMNS_OF_AGENTS = {
     80: ["agent", "failed", "reward", "pass@1", "pass@2"],
