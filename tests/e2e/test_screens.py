@@ -30,7 +30,19 @@ EXAMPLES = PARENT_DIR / "resources_servers" / "example_single_tool_call" / "data
 COLUMNS_OF_SERVERS = {
     80: ["server", "state", "port", "calls", "errors", "open"],
     120: ["server", "state", "port", "calls", "errors", "open", "s/call", "memory", "restarts", "kind"],
-    200: ["server", "state", "port", "calls", "errors", "open", "s/call", "memory", "restarts", "kind", "url"],
+    200: [
+        "server",
+        "state",
+        "port",
+        "calls",
+        "errors",
+        "open",
+        "s/call",
+        "memory",
+        "restarts",
+        "kind",
+        "url",
+    ],
 }
 COLUMNS_OF_AGENTS = {
     80: ["agent", "failed", "reward", "pass@1", "pass@2"],
