@@ -53,6 +53,8 @@ _AFTER = re.compile(
       | ,?\s*or\s+(?:{_MORE}|above|below|over|under|up)\b(?!\s+\w+ly\b)
       | ,?\s*and\s+(?:above|below|over|under|up|{_MORE})\s*(?:[.,;!]|$)
       | \s*at\s+(?:least|most)\b
+      | \s*(?:\\text\s*\{{\s*)?(?:hundreds?|thousands?|[a-z]+illions?|dozens?)\b
+      | \s*is\s+(?:only\s+|just\s+|merely\s+)?(?:an?|the|our)\s+(?:lower|upper)\s+bound\b
     )""",
     re.IGNORECASE | re.VERBOSE,
 )

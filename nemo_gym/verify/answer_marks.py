@@ -12,9 +12,10 @@ __all__ = ["ANSWER_WORDS", "FOREIGN_ANSWER_WORDS", "WEAK_ANSWER_MARKS", "find_as
 
 _VERDICT = r"(?:correct|right|wrong|incorrect|clear|obvious|unique|below|above|as follows)\b"
 """Words that say something about an answer, after "the answer is"."""
+_MEANWHILE = r"(?:\s*,?\s*(?:then|therefore|thus|hence|of\s+course|clearly)\s*,?)?"
 _THEREFORE = r"(?:\s*,?\s*(?:therefore|thus|hence|then|indeed|simply|just)\b\s*,?)?+"
 ANSWER_WORDS = re.compile(
-    rf"(?i:.*\banswer[*_]*\s*(?:is(?![\w'’]){_THEREFORE}(?!\s*{_VERDICT})\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)"
+    rf"(?i:.*\banswer[*_]*{_MEANWHILE}\s*(?:is(?![\w'’]){_THEREFORE}(?!\s*{_VERDICT})\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)"
 )
 """Matches a line like "Answer: X" or "... the answer is X"."""
 
@@ -73,13 +74,17 @@ _RESULT_ELSEWHERE = (
     r"|kết\s+quả|результат|итого)"
 )
 WEAK_ANSWER_MARKS = (
+    re.compile(
+        r"(?i:(?:(?:so|thus|hence|therefore)\W+)?(?P<answer>[-−+$]*\d[\d.,/^%$]*)\s+(?:is\s+(?:the|my|our)\s+(?:(?:final|correct|right)\s+){0,2}"
+        r"answer|it\s+is)\W*$)"
+    ),
     re.compile(r"(?i:\W*(?:so\W+)?to\s+answer\s+(?:the|your|this)\s+question\s*[:,]\s*(?P<answer>\S.*))"),
     re.compile(rf"(?i:\W*(?:\w+\s+)?{_RESULT_ELSEWHERE}\s*[:=]\s*(?P<answer>\S.*))"),
     re.compile(r"(?:最终|最後の)?(?:结果|結果|결과)\s*(?:[:：=]|是|为|は)\s*(?P<answer>\S.*)"),
     re.compile(r"(?i:\W*(?:the\s+)?(?:(?:final|correct)\s+)?answer)\W*(?P<answer>)$"),
     re.compile(
         r"(?i:.*\banswer(?:\s+(?:to|of|for|in)\s[^.:：=]{1,80}?)?"
-        r"(?:\s+(?:(?:would|should|must|will|has\s+to)\s+be|is(?!['’])|equals|comes\s+(?:out\s+)?to)\b\s*[:：]?"
+        r"(?:\s+(?:(?:would|should|must|will|has\s+to)\s+(?:(?:therefore|thus|then|clearly|also|definitely)\s+)?be|is(?!['’])|equals|comes\s+(?:out\s+)?to)\b\s*[:：]?"
         r"|['’]s\b|\s*(?:[:：→]|[-=]>|\s[-–—]\s)))\s*(?P<answer>.*)"
     ),
 )
@@ -93,7 +98,9 @@ CORRECTED_ANSWER = (
         rf"(?i:.*?\b{_EXCLAIMED}\b[^.!?]{{0,40}}?(?:\b(?:it|that|this|which)(?:['’]s|\s+(?:(?:should|must|has\s+to)\s+(?:be|have\s+been)|is))"
         rf"|\bi\s+(?:meant|mean))\s*:?\s*(?P<answer>.*))"
     ),
-    re.compile(r"(?i:(?:.*[.!?,]\s+)?(?:correction\s*[:：]|make\s+(?:that|it))\s*(?P<answer>.*))"),
+    re.compile(
+        r"(?i:(?:.*[.!?,]\s+)?(?:(?:correction|update|edit|revision|corrected|revised)\s*[:：]|make\s+(?:that|it))\s*(?P<answer>.*))"
+    ),
     re.compile(
         r"(?i:(?:.*[.!?,;:…]\s+)?(?:(?:wait|hmm+|no|nope|oops|sorry|actually|hold\s+on|correction|rather|scratch\s+that"
         r"|on\s+(?:second\s+thoughts?|reflection))\b[\s,.:;!…–—-]*){1,4}(?:make\s+(?:that|it)\s+)?"
@@ -129,6 +136,7 @@ _ASIDE = re.compile(
     rf"{_SAYING}\b[^.!?;]*\banswer\b"
     rf"|\b{_OTHERS}\b[^.!?;]{{0,60}}?\b{_SAYING}\b[^.!?;]*\banswer\b"
     rf"|\baccording\s+to\s+(?:the\s+|my\s+|a\s+|an\s+)?{_OTHERS}\b[^.!?;]*\banswer\b"
+    r"|\b(?:previous|preceding|earlier|other|last|next)\s+(?:problem|question|part|exercise|task)['’]s\s+answer\b"
     r"|\b(?:untrue|false|wrong|incorrect|not\s+true)\s+(?:to\s+say\s+)?that\b[^.!?;]*\banswer\b"
     r"|\b(?:for|in|of|to)\s+the\s+(?:previous|preceding|last|earlier|other|next)\s+(?:question|exercise|problem|task|one)\b"
     r"[^.!?;]*\banswer\b|\bif\s+the\s+(?:question|problem|task|exercise)\s+(?:is|was|were|had|asked|asks)\b[^.!?;]*\banswer\b"
@@ -170,7 +178,7 @@ _OTHER_CASE = re.compile(
     r"|similarly|likewise)\b\W*(?:that\s+)?)?(?:if|unless|had|were|suppose|when|whenever|in\s+(?:case|the\s+(?:case|original|previous"
     r"|other|textbook|book|first|older|general|similar|related|analogous)|(?-i:[A-Z])\w+)|for\s+(?:(?-i:[a-zA-Z])\s*[=<>≤≥]|\$|example|instance"
     r"|comparison|other|another|the\s+(?:case|previous|original|other|first|next|general)|(?:odd|even|larger|smaller)\b"
-    r"|(?-i:[A-Z])\w+)|without\b|similarly\b))",
+    r"|(?-i:[A-Z])\w+)|without\b|similarly\b|(?:in|more)\s+general(?:ly)?\b|generally\b))",
     re.IGNORECASE,
 )
 

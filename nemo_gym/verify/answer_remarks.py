@@ -55,7 +55,7 @@ _HAS_VALUE = re.compile(r"\d|\\[a-zA-Z]|[½⅓⅔¼¾π∞]|\$[^$]+\$")
 _REMARK = re.compile(
     r"""
       \s*[,;:]\s+(?=(?:because|since|as|so|which|whose|where|while|whereas|not|but\s+not|and\s+not|rather\s+than
-        |instead\s+of|namely|i\.e|rounded|exactly|just|thanks|taking|considering|including|excluding|assuming|given
+        |instead\s+of|(?:one|two)\s+(?:more|less|fewer)\s+than|namely|i\.e|rounded|exactly|just|thanks|taking|considering|including|excluding|assuming|given
         |obtained|found|meaning|hence|thus|therefore|using|by|according|under|due|in\s+(?:total|all|other\s+words)
         |the(?![^,;]*\b(?:other|second|another|rest)\b)|with(?!\s+(?:a\s+)?remainder))\b)
     | ;\s+(?=(?:the|this|that|it|we|you|no|all|note|see|here|any)\b)
@@ -71,10 +71,13 @@ _REMARK = re.compile(
 """The beginning of a remark: "45, because ...", "45; the others ...", "45 — as shown", "45 (see above)"."""
 _UNDOES = re.compile(
     r"""
-      \A[\s,;:—–(-]*(?:or|either|and|plus|minus|times|maybe|perhaps|possibly|probably|if|unless|otherwise|but(?!\s+not)
+      \A[\s,;:—–(-]*(?:or|either|and(?!\s+not)|plus|minus|times|maybe|perhaps|possibly|probably|if|unless|otherwise|but(?!\s+not)
         |however|wait|no|nope|hmm+|sorry|actually|incorrect|wrong|false|mistake|before|after|until|half|more|less
-        |fewer|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred|remainder|approx\w*|about|roughly|units?|per|as\s+(?:a\s+)?(?:guess|first))\b
-    | \b(?:maybe|perhaps|possibly|not\s+(?:sure|certain|correct|right)|unsure|uncertain|guess\w*|remainder|otherwise)\b
+        |fewer|(?!(?:one|two)\s+(?:more|less|fewer)\s+than)(?:zero|one|two|three|four|five|six|seven
+        |eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred)|remainder|approx\w*|about|roughly|units?|per
+        |as\s+(?:a\s+)?(?:guess|first))\b
+    | \b(?:maybe|perhaps|possibly|not\s+(?:sure|certain|correct|right)|unsure|uncertain|remainder|otherwise
+        |(?:an?|my\s+best|wild|educated)\s+guess)\b
     | \b(?:which|that|this|it)\s+(?:is|was|seems|looks|would\s+be|can(?:no|['’])t\s+be)\s+
       (?:\w+\s+)?(?:wrong|incorrect|false|mistaken|impossible|right|not)\b
     | \?
@@ -95,6 +98,8 @@ _REMARKS = (
     (re.compile(r"(?<=[$)\]])\s+!\Z"), ""),
     # 81 (not 18, which is the sum)
     (re.compile(rf"(?<=[\d}}$%\]])\s+\({_NOT_ELSEWHERE}\s[^()]*\)\Z", re.IGNORECASE), ""),
+    # 3/4, or 0.75
+    (re.compile(r"(?<=[\d}$%\]]),\s+or\s+(?=[-+$\\\d])"), " or "),
     # 3/4, that is, 0.75
     (
         re.compile(

@@ -22,16 +22,16 @@ _OPEN = re.compile(
     r"[?？]|\b(?:not|no|never|neither|nor|cannot|\w+n['’]t|wrong|incorrect|false|mistake|tempting|unlikely|or|either|maybe|perhaps"
     r"|possibly|probably|might|may|could|would|should|if|unless|suppose|assume|assuming|let|let['’]s|say|given|told|guess"
     r"|unsure|sure|unknown|between(?=[^.]*\d[^.]*\band\b)|about|around|approximately|roughly|nearly|almost|at\s+(?:least|most)"
-    r"|(?:more|less|greater|fewer|smaller|larger|higher|lower)\s+than|up\s+to|above|below|under|over|need|needs|must|will"
-    r"|want|next|first|step|try|check|consider|recall|note|remember|start|begin|depends?|estimate[ds]?|question|problem"
-    r"|case|example|options?|used\s+to|know|think|believe|hope|decide|possible|some|others?"
+    r"|(?:more|less|greater|fewer|smaller|larger|higher|lower)\s+than|up\s+to|above|below|under|over"
+    r"|(?:we|i|you|one|us|let['’]s)\s+(?:\w+\s+)?(?:need|must|will|want|have\s+to)|(?<!at\s)(?:next|first)|step|try|check|consider|recall|note|remember|start|begin|depends?|estimate[ds]?|question|problem"
+    r"|case|example|options?|used\s+to|know|think|believe|hope|decide|(?<!est\s)(?<!imum\s)(?<!only\s)(?<!imal\s)possible|some|others?"
     r"|nicht|kein\w*|sondern|oder|pas|ne|ou|não|niet|geen|of\s+niet|non|не|или|inte|ikke|nie|vielleicht|peut-être)(?!\w)|n['’]est"
     r"|≈|~|\\approx|\\(?:boxed|fbox)|\.\.\.|…|[\d)]\s?!",
     re.IGNORECASE,
 )
 _CHANGED = re.compile(
     r"\b(?:twice|thrice|(?:doubles?|triples?|half|third|quarter|fourth|fifth)\s+(?:of|as|past|the|that|its?|an?)"
-    r"|a\s+(?:half|third|quarter)|squared|cubed|factorial|(?:square|cube)\s+root|root\s+of|(?:reciprocal|opposite|inverse"
+    r"|a\s+(?:half|third|quarter)|squared|cubed|factorial|(?:square|cube)\s+root|root\s+of|(?<!common\s)(?:reciprocal|opposite|inverse"
     r"|square|cube|multiple|factor|divisor|power|logarithm)s?\s+(?:of|to)|modulo|mod|divisible|divides?|prime\s+to"
     r"|congruent|exceeds?|differs?|hardly|everything|anything|except|excluded?|excludes|exclud\w+|reject\w*|refuse\w*"
     r"|rul(?:e[sd]?|ing)\s+out|eliminat\w+|discard\w*|impossible|fail(?:s|ed)?|born|skip\w*|far\s+from|but|without|unlike"
@@ -82,9 +82,11 @@ _AFFIRMED = re.compile(
     re.IGNORECASE,
 )
 _LEADS = (
-    r"(?:(?:is|are|was|were|be|equals?|has|have|had|gets?|got|gives?|makes?|made|becomes?|totals?|costs?|takes|took|leaves?"
+    r"(?:(?:is|are|was|were|be|s|equals?|needs?|needed|gained|lost|lose|loses|found|finds?|scored?|scores|grew|grows|drank|drinks|wins?|won|uses?|used"
+    r"|adds?|reads?|wrote|writes|runs?|ran|bak(?:es|ed)|cooks?|cooked|picks?|picked|plants?|planted|have|will\s+have|get|keeps?|kept|gave|has|have|had|gets?|got|gives?|makes?|made|becomes?|totals?|costs?|takes|took|leaves?"
     r"|left|remain|lasts?|earn(?:s|ed)?|pays?|paid|spen[dt]s?|saves?d?|sells|sold|buys|bought|collect(?:s|ed)|received?s?"
     r"|weighs?|measures?|contains?|holds?|eats|ate|owes?|travel(?:s|ed)|walk(?:s|ed)|drove|drives|produces?d?|for|after"
+    r"|braucht|brauchen|bekommt|bleiben|verdient|zahlt|spart|reste|restent|paie|gagne|quedan|queda|gana|paga|ha|restano|paga"
     r"|ist|sind|beträgt|ergibt|kostet|hat|est|sont|vaut|fait|coûte|donne|es|son|vale|cuesta|tiene|da|é|são|tem|custa|è|sono"
     r"|ha|costa|zijn|kost|är|равн[аоы]?|равен|составляет|стоит)"
     r"(?:\s+(?:only|exactly|just|now|still|then|thus|therefore|precisely|simply|also|equal\s+to|a\s+total\s+of|genau|somit"
@@ -94,8 +96,17 @@ _TAIL = (
     r"(?:\s+(?!(?:and|but|to|by|page|pages|plus|minus|times|squared|cubed|except|which|that|who|while|half|one|two|three|four"
     r"|five|six|seven|eight|nine|ten|eleven|twelve|base|root|percentage)\b)[^\W\d_][^\s\d,;:()$\\!]*|\s?°[CFK]?){0,8}"
 )
-_COUNTED = re.compile(rf"(?:.*\s)?{_LEADS}\s+(?P<value>{_NUMBER})(?P<tail>{_TAIL})[\s.!\"”)]*", re.IGNORECASE)
+_BETWEEN = r"(?:\s+(?!(?:a|an|the|of|per|by|at|from|about)\b)[a-zA-Z]+){0,2}"
+"""Whom or what a verb is about, before the number: "takes him 12 minutes"."""
+_COUNTED = re.compile(
+    rf"(?:.*[\s'’])?{_LEADS}{_BETWEEN}\s+(?P<value>{_NUMBER})(?P<tail>{_TAIL})[\s.!\"”)]*", re.IGNORECASE
+)
 """A verb and its number, perhaps with what it counts: "has 12 pens in total"."""
+_COUNTED_IN_SCRIPTS = re.compile(
+    r"(?:所以|因此|故|综上|于是|したがって|よって|だから|따라서|그러므로|그래서)[^\d不没沒非ない아]{0,30}?(?P<value>\d[\d.,]*)"
+    r"(?![万萬千百亿億兆만억천백])[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{0,12}[。.]?"
+)
+"""A sentence that concludes with one number: "所以一共有12个苹果。"."""
 _LEFT = re.compile(
     rf"\W*(?:there\s+)?(?P<value>{_NUMBER})(?P<tail>(?:\s+[^\W\d_]+){{1,3}})\s+(?:(?:are|is|were|was|remain|remains)\s+)?"
     r"(?:left(?:\s+over)?|remain|remains|remaining|in\s+(?:total|all)|altogether)[\s.!\"”)]*",
@@ -108,6 +119,12 @@ _LABELLED = re.compile(
     r"\*\*[^\W\d_][^\d:*$]{1,40}:(?:\*\*)?\s*(?P<value>[^\s*][^*:]{0,60}?)(?:\*\*)?[\s.!]*"
 )
 """A line in bold that names its value, or whose label is in bold: "**Total cost: $12**"."""
+_TOTAL = re.compile(
+    r"(?:(?:(?:total|final|overall|net|combined|remaining)\s+){1,2}[a-z]+(?:\s+[a-z]+)?|profit|cost|price|sum|total|area|volume|perimeter|distance"
+    r"|speed|revenue|savings|probability|change)\s*[:=]\s*(?P<value>[^\s*][^*:]{0,40}?)[\s.!]*",
+    re.IGNORECASE,
+)
+"""A line that names a total: "Overall profit: $12"."""
 _BOLD_END = re.compile(r"\*\*(?P<bold>[^*\n]{1,60})\*\*[\s.!]*\Z")
 
 
@@ -120,8 +137,12 @@ def find_conclusion(text: str) -> str | None:
         return affirmed["word"]
     if not 0 < len(sentence) <= _LONGEST_SENTENCE:
         return None
-    clause = _CONCLUDES.split(sentence)[-1]
-    if _OPEN.search(clause) or clause.startswith(("#", "|", ">")):
+    clause = _REASON.sub(_close, _CONCLUDES.split(sentence)[-1])
+    if (
+        _OPEN.search(clause)
+        or (clause == sentence and _NEED.search(clause))
+        or clause.startswith(("#", "|", ">"))
+    ):
         return None
     finders: list[Callable[[str], str | None]] = [_find_result]
     if _is_ended(sentence):
@@ -134,6 +155,15 @@ def find_conclusion(text: str) -> str | None:
     return None
 
 
+_NEED = re.compile(r"\bneed(?:s|ed)?\b", re.IGNORECASE)
+"""Who needs a number is told what is given, unless the sentence concludes: "So she needs 12 eggs"."""
+_REASON = re.compile(r"(?<=[\d)$%*}]),?\s+(?:because|since|as)\s+[^\W\d_].*?(?P<end>[.!]?)\Z", re.IGNORECASE)
+
+
+def _close(reason: re.Match[str]) -> str:
+    return reason["end"]
+
+
 def _is_ended(sentence: str) -> bool:
     """Return whether a sentence is whole: a text that was cut off concludes nothing."""
     return sentence.endswith((".", "!", "。", "*", "_", "$", ")", "]", '"', "”"))
@@ -141,7 +171,7 @@ def _is_ended(sentence: str) -> bool:
 
 def _find_result(clause: str) -> str | None:
     """Return the value of a line that is only a result. A number without "=" or a name before it states nothing."""
-    labelled = _LABELLED.fullmatch(clause)
+    labelled = _LABELLED.fullmatch(clause) or _TOTAL.fullmatch(clause)
     if labelled is not None and is_value(labelled["value"]):
         return labelled["value"]
     plain = clause.replace("**", "").strip("$ ")
@@ -193,7 +223,7 @@ def _find_stated(clause: str) -> str | None:
         stated is None
         or _is_changed(plain, stated.start("value"), stated.end("value"))
         or "$" in plain[: stated.start("value")]
-        or _ANY_NUMBER.search(plain[: stated.start("value")])
+        or _has_other_number(plain[: stated.start("value")], stated["value"])
     ):
         return None
     is_named = (
@@ -207,7 +237,23 @@ def _find_stated(clause: str) -> str | None:
     )
 
 
+def _has_other_number(lead: str, value: str) -> bool:
+    """Return whether a number stands before the value, and not as a part of its subject: "the sum of 3 and 9 is"."""
+    is_plain = re.fullmatch(_NUMBER, value.strip()) is not None
+    return _ANY_NUMBER.search(_OF_NUMBERS.sub("", lead) if is_plain else lead) is not None
+
+
+_OF_NUMBERS = re.compile(
+    r"\b(?:of|between|from|by)\s+\d[\d.,]*(?:\s*(?:,|and|to|by|,\s*and)\s+\d[\d.,]*){0,3}(?=\s)"
+    r"|\b(?:at|when|for|where)\s+\$?[a-zA-Z]\s*=\s*[-−]?\d[\d.]*\$?",
+    re.IGNORECASE,
+)
+
+
 def _find_lone_number(clause: str) -> str | None:
+    counted = _COUNTED_IN_SCRIPTS.fullmatch(clause)
+    if counted is not None:
+        return counted["value"]
     plain = _SUM.sub("", _PERCENT.sub("%", clause.replace("*", "")))
     found = _COUNTED.fullmatch(plain) or _LEFT.fullmatch(plain)
     if found is None or len(_ANY_NUMBER.findall(plain)) != 1 or _WRITER.search(plain[: found.start("value")]):

@@ -55,7 +55,7 @@ _EXPLAINED_CUES = (
 )
 """Words before the name of an option, after which words may explain the choice: "The answer is C, as in ..."."""
 _BARE_CUES = (
-    r"(?:choos|pick|select)ing|(?:choose|prefer|pick|select|chose|picked|selected|vote\s+for|settle\s+(?:on|for)|opt\s+for|say"
+    r"(?:choos|pick|select|mark)ing|(?:choose|prefer|pick|select|chose|picked|selected|vote\s+for|settle\s+(?:on|for)|opt\s+for|say"
     r"|go(?:ing)?\s+(?:with|for)|conclude(?:\s+that)?(?:\s+it\s+is)?)",
     r"(?:leav(?:es|ing)|leads?\s+to|match(?:es|ing)|correspond(?:s|ing)\s+to|points?\s+to|left\s+with)"
     r"(?:\s+us)?(?:\s+with)?(?:\s+only)?",
@@ -92,11 +92,16 @@ _AFTER = re.compile(
     r"|think|believe|thoughts?|reflection))\s)"
     r"\(?(?P<letter>[A-Z])\b\)?(?:\s*[,(:][^,()]{1,80}[,)])?\s*"
     r"(?:(?i:rather\s+than|,?\s*not)\s+(?i:(?:option|choice)\s+)?\(?[A-Z]\)?,?\s+)?"
-    rf"(?i:it\s+is(?=\W*$)|(?:is|must\s+be|has\s+to\s+be|remains|['’]s){_SURELY}(?:\s+(?:the|also|my|our))?\s+"
-    rf"(?:(?:{_BEST}\s+){{0,2}}{_KIND}|correct|right|true|valid|it|(?:better|best)(?=\W*$))"
+    rf"(?i:it\s+is(?=\W*$)|(?:seems\s+to\s+be|appears(?:\s+to\s+be)?|is|must\s+be|has\s+to\s+be|remains|['’]s){_SURELY}(?:\s+(?:the|also|my|our))?\s+"
+    rf"(?:(?:{_BEST}\s+){{0,2}}{_KIND}|correct|right|true|valid|it|the\s+one(?=\s+that\s+(?:matches|fits|works|satisfies)\b|\W*$)|(?:better|best)(?=\W*$))"
     r"(?=\s*(?:$|[.,;:!)]|\s(?:because|since|as|given|due|for|here|by)\b)))"
 )
 """The name of an option before words that choose it: "Option C is correct"."""
+_FITS = re.compile(
+    r"(?:^|[,;:]\s|(?i:\b(?:so|thus|hence|therefore|option|choice))\s)\(?(?P<letter>[A-Z])\)?\s+(?i:makes\s+the\s+most\s+sense"
+    r"|(?:best\s+)?fits\s+best|best\s+(?:fits|describes|matches|explains|answers|captures|completes)\b|matches\s+best)"
+)
+"""The name of an option before words that prefer it: "C fits best"."""
 _AFTER_ELSEWHERE = re.compile(
     r"(?:^|[,;:]\s|\b(?i:option|opción|opção|opzione|optie|alternativ\w*|antwort|réponse|respuesta|risposta|resposta"
     r"|antwoord|letra|lettre|lettera|вариант|ответ)\s)\(?(?P<letter>[A-Z])\b\)?\s+"
@@ -125,7 +130,11 @@ _AFTER_TEXT = re.compile(
 """All of an option's text before words that choose it: "Argon is the answer."."""
 _ONLY = re.compile(
     r"\b(?i:only\s+(?:option|choice|answer)?)\s*\(?(?P<letter>[A-Z])\)?\s+(?i:fits|works|matches|qualifies|applies|remains|holds"
-    r"|makes\s+sense|is\s+(?:correct|right|consistent|possible|left|valid))(?=\W*$|[.,;]|\s(?:because|since|as|here|all|both|the)\b)"
+    r"|makes\s+sense|is\s+(?:correct|right|consistent|possible|left|valid|supported|compatible))(?=\W*$|[.,;]|\s(?:because|since|as|here|all|both|the|with|by)\b)"
+    r"|\b(?i:(?:every|all|each|any|both)\b(?:\s+[a-z]+){0,3}\s+(?:but|except(?:\s+for)?|other\s+than|besides)\s+(?:option\s+|choice\s+)?)"
+    r"\(?(?P<left>[A-Z])\)?\s+(?i:fails?|(?:is|are|can\s+be)\s+(?:\w+\s+)?(?:wrong|incorrect|false|ruled\s+out|eliminated|excluded))"
+    r"|\b(?i:(?:none|no|nothing|neither)\b(?:\s+[a-z]+){0,3}\s+(?:but|except(?:\s+for)?|other\s+than|besides)\s+(?:option\s+|choice\s+)?)"
+    r"\(?(?P<best>[A-Z])\)?\s+(?i:works?|fits?|holds?|matches|(?:is|are)\s+(?:right|correct|true|possible|valid))"
 )
 """The name of an option before words that leave no other: "Only choice C fits"."""
 _SUPPOSED = re.compile(
@@ -225,6 +234,10 @@ def _find_after(sentence: str, options: Options) -> Iterator[_Found]:
         is_alone = not rest.strip(" .!*_)") or is_only_choice(letter, rest, options, ".")
         is_one = is_alone and _JOINED_BEFORE.search(before) is None
         yield _Found(match.end(), Conclusion(letter if is_one else None))
+    fits = _FITS.search(sentence)
+    if fits is not None and fits["letter"] in options and not _is_open(sentence[: fits.start("letter")]):
+        is_alone = is_only_choice(fits["letter"], sentence[fits.end() :], options, ".")
+        yield _Found(fits.end(), Conclusion(fits["letter"] if is_alone else None))
     elsewhere = _AFTER_ELSEWHERE.search(sentence)
     if elsewhere is not None and (elsewhere["letter"] or elsewhere["bare"]) in options:
         letter, before = elsewhere["letter"] or elsewhere["bare"], sentence[: elsewhere.start()]
@@ -235,8 +248,9 @@ def _find_after(sentence: str, options: Options) -> Iterator[_Found]:
         if said is not None and said["letter"].upper() in options:
             yield _Found(said.end(), Conclusion(said["letter"].upper()))
     only = _ONLY.search(sentence)
-    if only is not None and only["letter"] in options and not _is_open(sentence[: only.start()]):
-        yield _Found(only.end(), Conclusion(only["letter"]))
+    letter = next(filter(None, only.groups()), "") if only else ""
+    if only is not None and letter in options and not _is_open(sentence[: only.start()]):
+        yield _Found(only.end(), Conclusion(letter))
     stated = _AFTER_TEXT.fullmatch(sentence)
     named = find_same(stated["name"], options) if stated else None
     if stated and named:

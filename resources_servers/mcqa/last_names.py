@@ -16,7 +16,7 @@ _AT_END = re.compile(
     r"(?P<lead>.*\S)(?:(?P<stop>(?<=[.!?…])[\"”)\]]?\s+)"
     r"|\s*(?P<arrow>→|⇒|⟹|[-=]>|\\(?:to|[Rr]ightarrow)(?![a-zA-Z]))\s*(?:(?i:option|choice|answer)\s+)?"
     r"|\s*(?P<colon>:)\s+(?:(?i:option|choice|answer)\s+)?"
-    r"|(?:\s*,|\s*;|\s*[–—]|\s-)\s+(?i:option|choice|answer)\s+|\s[–—-]\s+(?=\())"
+    r"|(?:\s*,|\s*;|\s*[–—]|\s-)\s+(?:i\.e\.,?\s+|that\s+is,?\s+|so\s+|hence\s+|thus\s+|namely\s+|which\s+is\s+)?(?i:option|choice|answer)\s+|\s[–—-]\s+(?=\())"
     r"(?P<name>\(?(?P<letter>[A-Z])[).!\s]*)\Z"
 )
 _WHOLE = re.compile(r"(?:[^\W_]{2}|\d|[)\]\"”%°$])[.!?…]+[\"”)\]]?\Z")
@@ -53,8 +53,13 @@ def find_last_name(lines: list[str], options: Options) -> str | None:
         is_whole = _WHOLE.search(lead) is not None and _ABBREVIATED.search(lead) is None
         is_word = letter in "AI" and found["name"].strip() == letter and letter not in named
         return letter if is_whole and not is_word and _UNSTATED.search(sentence) is None else None
-    is_formula = found["arrow"] is not None and re.search(r"(?<![\w'’])[^\W\d_](?!\w)|\+", lead) is not None
-    has_words = re.search(r"[^\W\d_]{2}", lead) is not None
+    is_named = named == {letter}
+    is_formula = (
+        not is_named
+        and found["arrow"] is not None
+        and re.search(r"(?<![\w'’])[^\W\d_](?!\w)|\+", lead) is not None
+    )
+    has_words = is_named or re.search(r"[^\W\d_]{2}", lead) is not None
     is_list = found["colon"] is not None and _LISTS.search(sentence) is not None
     return (
         letter if has_words and not (is_formula or is_list) and _NOT_LINKED.search(sentence) is None else None

@@ -20,7 +20,7 @@ from resources_servers.mcqa.statements import find_labelled, find_lettered
 
 _LONGEST_TEXT = 5_000
 _LETTER_ALONE = re.compile(
-    r"\W*(?:[A-Z]|(?i:(?:option|choice|letter)\W+[A-Z]))(?:,\s+(?i:obviously|clearly|definitely|of\s+course|for\s+sure|certainly))?\W*"
+    r"\W*(?:[A-Z]|(?i:(?:option|choice|letter)\W+[A-Z]))(?:,\s+(?i:obviously|clearly|definitely|of\s+course|for\s+sure|certainly|final\s+answer))?\W*"
 )
 _KIND = re.compile(r"\A\W*(?:option|choice)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:```\w*|---+)\s*")

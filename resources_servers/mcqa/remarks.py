@@ -48,7 +48,8 @@ _LEFT_OPEN = re.compile(
     r"\W*(?:(?:it|this|that|which)\s+)?(?:might|may|could|if|unless|depending)\b", re.IGNORECASE
 )
 _HEDGE = re.compile(
-    r"\b(?:otherwise|alternatively|alternately|versus|vs|failing\s+that|unless|either)\b|[❌✗✘✖❎🚫⛔👎]",
+    r"\b(?:otherwise|alternatively|alternately|versus|vs|failing\s+that|unless|either|(?:just|equally|almost|nearly)\s+as"
+    r"\s+(?:likely|plausible|possible|good|probable)|equally)\b|[❌✗✘✖❎🚫⛔👎]",
     re.IGNORECASE,
 )
 _DISTRUST = re.compile(
@@ -209,10 +210,12 @@ def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
 
 def _find_described(sentence: str) -> list[str]:
     """Return the names of options of which a clause tells a fact, and that none chooses: "A is a capital"."""
+    named = () if _CHOOSES.search(sentence) else _NAME_IN_BRACKETS.findall(sentence)
     facts = (_FACT.match(clause) for clause in _CLAUSES.split(sentence))
-    return [fact["names"] for fact in facts if fact and _CHOOSES.search(fact["fact"]) is None]
+    return [*named, *(fact["names"] for fact in facts if fact and _CHOOSES.search(fact["fact"]) is None)]
 
 
+_NAME_IN_BRACKETS = re.compile(r"(?<=\w\s)\(([A-Z])\)")
 _CLAUSES = re.compile(r"[,;]\s+(?:and|but|while|whereas)\s+")
 _FACT = re.compile(
     r"\W*(?P<names>\(?[A-Z]\)?(?:(?:,\s+|,?\s+and\s+)\(?[A-Z]\)?){0,9})\s+(?P<fact>(?:is|are|was|were)\s+[a-z].*)"
@@ -256,6 +259,7 @@ _AROUND = " \t\n:.,;=→()"
 _ALTERNATIVE = re.compile(
     r"\b(?:otherwise|alternatively|alternately|failing that|or\s+(?:maybe|perhaps|possibly|else))\b[^.]{0,40}"
     r"\b[A-Z](?!\w)"
+    r"|(?<!\w)[A-Z]\b[^.;]*\b(?:just\s+as|equally|as\s+likely|also\s+(?:possible|plausible|works|fits|right|correct))\b"
     r"|(?<!\w)[A-Z]\W+(?:otherwise|as\s+(?:an\s+alternative|well))\b",
     re.IGNORECASE,
 )
