@@ -1,0 +1,123 @@
+"""The command line that starts a sandbox of the provider `rootless`.
+
+It becomes the user of the store (for a gym that runs as root), makes a user namespace with this one user as its root,
+mounts the layers of the image with the sandbox's own folder on top, and starts bubblewrap there: own processes,
+network, IPC and host name, no way to a further user namespace, a filter of system calls.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nemo_gym.isolation.memory import MemoryGroup
+from nemo_gym.isolation.portable_python import PLACE, PortablePython
+from nemo_gym.isolation.system_calls import root_call_filter
+from nemo_gym.sandbox.providers.rootless import supervisor
+from nemo_gym.sandbox.providers.rootless.store import ImageStore, SandboxPlaces
+
+BRIDGE = PLACE / "bridge"
+"""The place of the bridge folder in a sandbox."""
+_ENTER = 'for group in $1; do echo 0 > "$group"; done; shift; exec "$@"'
+_MOUNT = (
+    'cd -- "$1" && mount -t overlay overlay -o "lowerdir=$2,upperdir=$3/upper,workdir=$3/work,userxattr" "$3/merged" '
+    '&& processes=$4 && shift 4 && exec prlimit --core=0 "--nproc=$processes" -- "$@"'
+)
+_PROGRAMS = ("bwrap", "unshare", "mount", "prlimit")
+_CAPABILITIES = ("DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SYS_CHROOT", "FSETID")
+_RESOLVER = Path("/etc/resolv.conf")
+
+
+@dataclass(frozen=True, slots=True)
+class RootlessLimits:
+    """The limits of one sandbox."""
+
+    memory_bytes: int
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxShape:
+    """The parts of a sandbox that its command line names."""
+
+    layers: Sequence[str]
+    readable: Sequence[Path] = ()
+    """Folders of this machine that it shows read-only, at their own paths."""
+    has_network: bool = False
+    """True for the network of this machine, which installations need."""
+    is_trusted: bool = False
+    """True for the installation of a base system, which mounts and changes roots."""
+
+
+def find_missing() -> str | None:
+    """Return the reason why no such sandbox can run on this machine; None if one can."""
+    if platform.system() != "Linux":
+        return f"it needs Linux, and this is {platform.system()}: use docker or podman there"
+    wanted = (*_PROGRAMS, "setpriv") if os.geteuid() == 0 else _PROGRAMS
+    missing = [program for program in wanted if shutil.which(program) is None]
+    if missing:
+        return f"{', '.join(missing)} is not installed (packages bubblewrap and util-linux)"
+    if root_call_filter() is None:
+        return f"the system calls of {platform.machine()} are unknown here"
+    return None
+
+
+def build_command(
+    store: ImageStore,
+    places: SandboxPlaces,
+    shape: SandboxShape,
+    limits: RootlessLimits,
+    descriptors: tuple[int, int],
+    group: MemoryGroup | None,
+) -> list[str]:
+    """Return the command; `descriptors` are the listening socket and the filter, which it inherits."""
+    python = PortablePython.of_the_gym(open_to_others=store.owner is not None)
+    listening, filter_file = descriptors
+    lower = ":".join(f"layers/{layer}" for layer in reversed(shape.layers))
+    folder = str(places.folder.relative_to(store.folder))
+    processes = f"{limits.processes}:{limits.processes}"
+    return [
+        *("/bin/sh", "-c", _ENTER, "enter", " ".join(group.processes_files if group else [])),
+        *_build_user_command(store.owner),
+        *("unshare", "--user", "--map-root-user", "--mount", "--", "/bin/sh", "-c", _MOUNT, "mount"),
+        *(str(store.folder), lower, folder, processes),
+        *("bwrap", "--bind", str(places.folder / "merged"), "/"),
+        *_build_namespaces(shape),
+        *_build_mounts(python, places, shape),
+        *("--seccomp", str(filter_file), "--clearenv", "--chdir", "/", "--"),
+        *python.command(Path(supervisor.__file__).read_text(encoding="utf-8")),
+        str(listening),
+    ]
+
+
+def _build_user_command(owner: int | None) -> list[str]:
+    if owner is None:
+        return []
+    user = (f"--reuid={owner}", f"--regid={owner}", "--clear-groups")
+    return ["setpriv", *user, "--inh-caps=-all", "--no-new-privs", "--"]
+
+
+def _build_namespaces(shape: SandboxShape) -> list[str]:
+    network = [] if shape.has_network else ["--unshare-net"]
+    granted = ["ALL"] if shape.is_trusted else [f"CAP_{name}" for name in _CAPABILITIES]
+    return [
+        *("--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-ipc"),
+        *("--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox", *network),
+        *([] if shape.is_trusted else ["--disable-userns"]),
+        *("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+        *(part for name in granted for part in ("--cap-add", name)),
+    ]
+
+
+def _build_mounts(python: PortablePython, places: SandboxPlaces, shape: SandboxShape) -> list[str]:
+    shown = [*python.mounts, (places.bridge, BRIDGE), *((path, path) for path in shape.readable)]
+    if shape.has_network and _RESOLVER.is_file():
+        shown.append((_RESOLVER.resolve(), _RESOLVER))
+    mounts = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm"]
+    for here, there in shown:
+        mounts += ["--ro-bind", str(here), str(there)]
+    return mounts
