@@ -42,11 +42,13 @@ OTHER_OBJECTS = {
     "nemo_gym/responses/schemas.py": "the type of a Responses object",
     "nemo_gym/rollouts/run/closing.py": "a column of the closing table",
     "nemo_gym/rollouts/tracking/tracker.py": "a column of a tracker",
+    "nemo_gym/sources/task_folders/rewards.py": "a name in the file of a verifier",
     "nemo_gym/testing/evaluation.py": "a column of a table",
     "resources_servers/code_gen/selftest.py": "the type of a Responses object",
     "responses_api_agents/external_agent/app.py": "the type of a Responses object",
     "responses_api_agents/external_agent/record.py": "a record of a rollout's calls",
     "responses_api_agents/gymnasium_agent/environment.py": "a member of a step",
+    "responses_api_agents/oracle/app.py": "the type of a Responses object",
     "responses_api_models/litellm_model/app.py": "the type of a Responses object",
 }
 """Files in which these words are no keys of rows."""
