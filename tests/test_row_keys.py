@@ -23,6 +23,7 @@ KEYS = frozenset(NAMES.values())
 MOST_FILES = 45
 OTHER_OBJECTS = {
     "nemo_gym/agents/agent.py": "a parameter of `responses`",
+    "nemo_gym/agents/policy.py": "the type of a Responses object",
     "nemo_gym/cli/compare.py": "a column of a comparison",
     "nemo_gym/datasets/hub.py": "an attribute of an HTTP error",
     "nemo_gym/engines/gateway/reading.py": "a record of a call",
@@ -43,12 +44,12 @@ OTHER_OBJECTS = {
     "nemo_gym/rollouts/run/closing.py": "a column of the closing table",
     "nemo_gym/rollouts/tracking/tracker.py": "a column of a tracker",
     "nemo_gym/sources/task_folders/rewards.py": "a name in the file of a verifier",
+    "nemo_gym/sources/task_folders/trial.py": "a parameter of a verifier's program",
+    "nemo_gym/sources/task_folders/verifier_shim.py": "a parameter of a verifier's program",
     "nemo_gym/testing/evaluation.py": "a column of a table",
     "resources_servers/code_gen/selftest.py": "the type of a Responses object",
-    "responses_api_agents/external_agent/app.py": "the type of a Responses object",
     "responses_api_agents/external_agent/record.py": "a record of a rollout's calls",
     "responses_api_agents/gymnasium_agent/environment.py": "a member of a step",
-    "responses_api_agents/oracle/app.py": "the type of a Responses object",
     "responses_api_models/litellm_model/app.py": "the type of a Responses object",
 }
 """Files in which these words are no keys of rows."""

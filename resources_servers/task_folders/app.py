@@ -206,6 +206,7 @@ class TaskFoldersResourcesServer(SimpleResourcesServer):
     ) -> TaskFoldersVerifyResponse:
         session, turn = self._find(request), (body.model_extra or {}).get(TURN_KEY, 0)
         if turn not in session.answers:
+            session.trial.response = body.response.model_dump(mode="json")
             session.answers[turn] = asyncio.ensure_future(self._judge(session.trial))
         answer = await asyncio.shield(session.answers[turn])
         return TaskFoldersVerifyResponse(

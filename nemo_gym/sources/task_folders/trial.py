@@ -9,6 +9,7 @@ another in the same sandbox. A separate verifier gets a fresh sandbox with the a
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import shlex
@@ -16,13 +17,14 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from nemo_gym import clock
 from nemo_gym.failures import GymError, VerifierError
 from nemo_gym.isolation.leftovers import remove_tree
 from nemo_gym.sandbox import SandboxExecResult
-from nemo_gym.sources.task_folders.folder import VERIFIER_PROGRAM, FolderTask
+from nemo_gym.sources.task_folders import verifier_shim
+from nemo_gym.sources.task_folders.folder import FolderTask
 from nemo_gym.sources.task_folders.rewards import (
     JSON_FILE,
     TEXT_FILE,
@@ -46,6 +48,7 @@ log = logging.getLogger(__name__)
 _LOGS = ("/logs/agent", "/logs/verifier", "/logs/artifacts")
 _TESTS, _SOLUTION = "/tests", "/solution"
 _STDOUT: Final = "/logs/verifier/test-stdout.txt"
+_SHIM: Final = Path(verifier_shim.__file__).read_text(encoding="utf-8")
 _SETUP_S = 3600.0
 
 
@@ -70,6 +73,8 @@ class Trial:
     variables: frozenset[str] = frozenset()
     """The variables of this machine that the task may read."""
     verdicts: list[StepVerdict] = field(default_factory=list)
+    response: Mapping[str, Any] = field(default_factory=dict)
+    """The answer of the agent, which a `verifier.py` may read."""
     _sandbox: TrialSandbox | None = None
     _kept: Path | None = None
     _needs_reset: bool = False
@@ -313,10 +318,22 @@ class Trial:
         for folder in folders:
             if folder.is_dir():
                 await sandbox.put_folder(folder, self.task.files, _TESTS)
-        if self.task.find_test(step, "linux") is None and any(
-            (each / VERIFIER_PROGRAM).is_file() for each in folders
-        ):
-            raise VerifierError("verifier.py needs a shim", code="no_shim")
+        if self.task.find_test(step, "linux") is None:
+            await self._put_shim(sandbox)
+
+    async def _put_shim(self, sandbox: TrialSandbox) -> None:
+        """Write the `test.sh` that runs `verifier.py`, and what it is given."""
+        given = {"task_data": self.task.settings.metadata, "response": self.response}
+        texts = {
+            ".ng/run.py": _SHIM,
+            ".ng/given.json": json.dumps(given, default=str),
+            "test.sh": f"#!/bin/sh\nexec python3 {_TESTS}/.ng/run.py\n",
+        }
+        with tempfile.TemporaryDirectory() as name:
+            for path, text in texts.items():
+                (Path(name) / path).parent.mkdir(exist_ok=True)
+                (Path(name) / path).write_text(text, encoding="utf-8")
+            await sandbox.put_tree(Path(name), _TESTS)
 
     async def _reset_verifier_folders(self) -> None:
         await self.sandbox.make_empty(["/logs/verifier"])

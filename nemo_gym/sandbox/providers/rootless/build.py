@@ -30,11 +30,15 @@ from nemo_gym.sandbox.providers.rootless.dockerfile import (
 )
 from nemo_gym.sandbox.providers.rootless.launch import SandboxShape
 from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider, RootlessSandbox
-from nemo_gym.sandbox.providers.rootless.store import Image
+from nemo_gym.sandbox.providers.rootless.store import DEFAULT_PATH, Image
 
 _REPORTED_CHARS = 1500
 _INSTALLERS = Path(installers.__file__).read_bytes()
 _SHIMS = ("apt", "apt-get", "pip", "pip3")
+_UNPACK_ONE = (
+    'n={name}; t={target}; if [ -d "$t" ]; then tar -xf - -C "$t" --no-same-owner; else d=$(mktemp -d) && '
+    'mkdir -p "$(dirname "$t")" && tar -xf - -C "$d" --no-same-owner && mv "$d/$n" "$t" && rmdir "$d"; fi'
+)
 _CLEAN = "rm -rf /.nemo_gym/missing {shims}; rmdir /.nemo_gym 2>/dev/null; true"
 
 
@@ -110,9 +114,10 @@ def _begin(
     if (problem := find_base_problem(name)) is not None:
         raise _fail(context, problem)
     # The base system refuses pip outside of a venv; the systems that it stands for do not.
-    env = {"PIP_BREAK_SYSTEM_PACKAGES": "1"}
+    env = {"PATH": DEFAULT_PATH, "PIP_BREAK_SYSTEM_PACKAGES": "1"}
     image = Image((base,), f"debian:{SUITE} ({base}) for {name}", env)
-    return _State(image, f"{base}|{name}|{options.has_network}")
+    # An image that was made with network is the same without: what installs something then names it.
+    return _State(image, f"{base}|{name}")
 
 
 def _read_defaults(instructions: Sequence[Instruction]) -> dict[str, str]:
@@ -158,8 +163,8 @@ async def _apply(
         script = shlex.join(instruction.words()) if value.startswith("[") else value
         await _run_line(provider, state, instruction, script, options)
     elif instruction.name in ("COPY", "ADD"):
-        packed = await asyncio.to_thread(_pack, context, instruction, expanded, image.workdir)
-        await _run_line(provider, state, instruction, "tar -xf - -C / --no-same-owner", options, packed)
+        packed, script = await asyncio.to_thread(_pack, context, instruction, expanded, image.workdir)
+        await _run_line(provider, state, instruction, script, options, packed)
 
 
 async def _run_line(
@@ -235,24 +240,31 @@ async def _clean(provider: RootlessProvider, sandbox: RootlessSandbox, *, has_sh
     await provider.run(sandbox, command, timeout_s=60, user="root", cwd="/")
 
 
-def _pack(context: Path, instruction: Instruction, expanded: str, workdir: str) -> bytes:
-    """Return the files of a COPY line as a tar with their places. Raises ValueError for a source that is missing."""
+def _pack(context: Path, instruction: Instruction, expanded: str, workdir: str) -> tuple[bytes, str]:
+    """Return the files of a COPY line as a tar, and the script that unpacks it.
+
+    Raises ValueError for a source that is missing.
+    """
     words = replace(instruction, value=expanded).words()
     if len(words) < 2:
         raise ValueError(f"{instruction.name} needs a source and a destination")
     *sources, target = words
     found = [path for source in sources for path in _find_sources(context, source)]
-    into_folder = target.endswith("/") or len(found) > 1 or any(path.is_dir() for path in found)
+    is_open = len(found) == 1 and not found[0].is_dir() and not target.endswith("/")
     place = posixpath.normpath(posixpath.join(workdir, target)).lstrip("/")
     mode = int(instruction.options["chmod"], 8) if "chmod" in instruction.options else None
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for path in found:
-            name = place if path.is_dir() or not into_folder else posixpath.join(place, path.name)
+            name = path.name if is_open else place if path.is_dir() else posixpath.join(place, path.name)
             for file in _walk(path):
                 inner = posixpath.normpath(posixpath.join(name, file.relative_to(path).as_posix()))
                 _add(tar, file, inner, mode)
-    return buffer.getvalue()
+    if is_open:  # the target is the file's place, or an existing folder for it
+        return buffer.getvalue(), _UNPACK_ONE.format(
+            name=shlex.quote(found[0].name), target=shlex.quote(f"/{place}")
+        )
+    return buffer.getvalue(), "tar -xf - -C / --no-same-owner"
 
 
 def _find_sources(context: Path, source: str) -> list[Path]:

@@ -43,14 +43,23 @@ def write(folder: Path, dockerfile: str, **files: str) -> Path:
 
 @needs_rootless
 async def test_lines_are_applied_once_and_in_order(provider: RootlessProvider, tmp_path: Path) -> None:
-    lines = ["FROM ubuntu:22.04", "ENV WHO=me", "WORKDIR /app", "COPY note data/"]
-    text = "\n".join([*lines, 'RUN echo "$WHO $PWD" > who && cat data/note >> who'])
+    lines = [
+        "FROM ubuntu:22.04",
+        "ENV WHO=me",
+        "WORKDIR /app",
+        "COPY note data/",
+        "COPY note .",
+        "COPY note etc/x",
+    ]
+    text = "\n".join([*lines, 'RUN echo "$WHO $PWD" > who && cat data/note note etc/x >> who'])
     folder = write(tmp_path / "context", text, note="copied\n")
     image = await build_image(provider, folder, OFFLINE)
     found = provider.store.find(image)
     assert found is not None
-    assert (found.workdir, found.env["WHO"], len(found.layers)) == ("/app", "me", 4)
-    assert (provider.store.layer(found.layers[-1]) / "app" / "who").read_text() == "me /app\ncopied\n"
+    assert (found.workdir, found.env["WHO"], len(found.layers)) == ("/app", "me", 6)
+    assert (
+        provider.store.layer(found.layers[-1]) / "app" / "who"
+    ).read_text() == "me /app\n" + 3 * "copied\n"
     layers = {path.name: path.stat().st_ino for path in (provider.store.folder / "layers").iterdir()}
     assert await build_image(provider, folder, OFFLINE) == image
     assert layers == {path.name: path.stat().st_ino for path in (provider.store.folder / "layers").iterdir()}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.sandbox.providers.rootless import debian
 from nemo_gym.sandbox.providers.rootless.debian import find_base_problem, install_debian, name_base
 from nemo_gym.sandbox.providers.rootless.store import ImageStore
 
@@ -31,7 +31,7 @@ async def test_an_installed_one_is_taken_and_a_missing_program_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ImageStore(tmp_path / "store")
-    monkeypatch.setattr(debian.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(ConfigError, match="debootstrap"):
         await install_debian(store)
     store.layer(name_base([])).mkdir(parents=True)

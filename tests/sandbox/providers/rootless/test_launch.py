@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
+import shutil
 from pathlib import Path
 
 import pytest
 
-from nemo_gym.sandbox.providers.rootless import launch
 from nemo_gym.sandbox.providers.rootless.launch import (
     RootlessLimits,
     SandboxShape,
@@ -27,7 +27,7 @@ def test_another_system_is_told_what_is_missing(monkeypatch: pytest.MonkeyPatch)
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(
-        launch.shutil, "which", lambda program: None if program == "bwrap" else f"/usr/bin/{program}"
+        shutil, "which", lambda program: None if program == "bwrap" else f"/usr/bin/{program}"
     )
     missing = find_missing()
     assert missing is not None
