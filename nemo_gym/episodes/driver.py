@@ -28,7 +28,7 @@ from nemo_gym.failures import (
     build_error,
 )
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, is_odd, measure_form, parse_json
-from nemo_gym.names import NEXT_TURN_KEY, TURN_KEY
+from nemo_gym.names import AGENT_TIMEOUT_KEY, NEXT_TURN_KEY, TURN_KEY
 from nemo_gym.responses.schemas import add_counts
 from nemo_gym.rows.calls import settle_sequence
 from nemo_gym.rows.compose import RESULT_MARKS, compose_scored_row, drop_marks, mask, select_score, zero
@@ -107,6 +107,12 @@ class Episode:
     def params(self) -> dict[str, Any]:
         params: dict[str, Any] = self.row[PARAMS_KEY]
         return params
+
+    @property
+    def agent_timeout_s(self) -> float | None:
+        """The seconds that the task gives the agent in each turn; None for no limit."""
+        timeout_s: float | None = self.row.get(AGENT_TIMEOUT_KEY)
+        return timeout_s
 
     def begin_turn(self) -> list[dict[str, Any]]:
         """Begin the turn that `/verify` named, and return its input."""

@@ -16,6 +16,8 @@ from pathlib import Path
 from nemo_gym.failures import ConfigError
 from nemo_gym.isolation.python_installation import PythonInstallation
 
+__all__ = ["PortablePython"]
+
 PLACE = Path("/.nemo_gym")
 """The folder of the mounts in a container."""
 _LOADER = PLACE / "loader"

@@ -21,7 +21,6 @@ from nemo_gym.base_responses_api_agent import (
 )
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
-from nemo_gym.names import AGENT_TIMEOUT_KEY
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.rows.verdict import EndReason
 
@@ -55,7 +54,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         return NeMoGymResponse.model_validate(act.response)
 
     async def act(self, episode: Episode) -> Act:
-        return await self._play(episode.params, episode.row.get(AGENT_TIMEOUT_KEY))
+        return await self._play(episode.params, episode.agent_timeout_s)
 
     async def _seed_agent_session_state(self, body: AgentSeedSessionRequest) -> AgentSessionState:
         """Accept direct access to tools: those of its resources server, which it calls in the rollout's session."""

@@ -17,7 +17,7 @@ NOT_RUN = {
     "README.md": 1,  # GSM8K
     "cluster.md": 3,  # need a gym on several machines; the start and the use of a Ray cluster
     "cluster_recipes.md": 1,  # Kubernetes
-    "commands.md": 37,  # one example of each command
+    "commands.md": 41,  # one example of each command
     "from_inspect.md": 1,
     "from_nemo_gym.md": 1,
     "from_verifiers.md": 1,
@@ -27,6 +27,7 @@ NOT_RUN = {
     "performance.md": 2,
     "quick_start.md": 2,  # vLLM, the engine stub
     "sandboxes.md": 1,
+    "task_folders.md": 2,
     "simulation.md": 1,
     "telemetry.md": 2,  # W&B and MLflow, an exporter of traces
     "train_with_trl.md": 2,

@@ -12,6 +12,9 @@
     sandboxes    the sandbox of a trial: images, commands, files
     trial        one attempt: start, health check, hooks, artifacts, verifier, steps
     rewards      the reward files of a verifier
+    environment  the resources server: a session is a trial
+    checking     the solution and nothing, for `gym dataset validate`
+    template, pull   a new task; tasks from elsewhere
 
 The environment is the resources server `task_folders`, and no environment server, because any agent of the gym can then
 play these tasks: an attempt has a session and tools like any other, and the episode driver opens, verifies and closes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from resources_servers.task_folders.app import TaskFoldersConfig
+from nemo_gym.sources.task_folders.environment import TaskFoldersConfig
 
 
 def test_a_configuration_names_the_folder_and_reads_no_variable_by_default() -> None:
