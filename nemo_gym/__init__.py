@@ -21,8 +21,8 @@ RESULTS_DIR = WORKING_DIR / "results"
 CACHE_DIR = WORKING_DIR / ".nemo_gym" / "cache"
 
 _ON_FIRST_USE = {
-    "evaluate": "nemo_gym.testing.evaluation",
-    "evaluate_async": "nemo_gym.testing.evaluation",
+    "evaluate": "nemo_gym.evaluation.evaluation",
+    "evaluate_async": "nemo_gym.evaluation.evaluation",
     "view": "nemo_gym.viewer.notebook",
 }
 

@@ -2,19 +2,19 @@
 
 from fastapi import Body as Body
 
+from nemo_gym.ecosystem.model_calls import ModelCallRecord as ModelCallRecord
+from nemo_gym.ecosystem.model_calls import aggregate_model_call_metrics as aggregate_model_call_metrics
+from nemo_gym.ecosystem.model_calls import aggregate_model_call_records as aggregate_model_call_records
+from nemo_gym.ecosystem.model_calls import build_model_call_record as build_model_call_record
+from nemo_gym.ecosystem.model_calls import extract_token_stats as extract_token_stats
+from nemo_gym.ecosystem.model_calls import (
+    read_available_model_call_records as read_available_model_call_records,
+)
+from nemo_gym.ecosystem.model_calls import read_model_call_records as read_model_call_records
 from nemo_gym.engines.gateway.calls import install_model_call_capture as install_model_call_capture
 from nemo_gym.engines.model import BaseResponsesAPIModel as BaseResponsesAPIModel
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig as BaseResponsesAPIModelConfig
 from nemo_gym.engines.model import SimpleResponsesAPIModel as SimpleResponsesAPIModel
-from nemo_gym.engines.model_calls import ModelCallRecord as ModelCallRecord
-from nemo_gym.engines.model_calls import aggregate_model_call_metrics as aggregate_model_call_metrics
-from nemo_gym.engines.model_calls import aggregate_model_call_records as aggregate_model_call_records
-from nemo_gym.engines.model_calls import build_model_call_record as build_model_call_record
-from nemo_gym.engines.model_calls import extract_token_stats as extract_token_stats
-from nemo_gym.engines.model_calls import (
-    read_available_model_call_records as read_available_model_call_records,
-)
-from nemo_gym.engines.model_calls import read_model_call_records as read_model_call_records
 from nemo_gym.engines.record.call import start_model_execution as start_model_execution
 from nemo_gym.engines.record.store import CaptureStore as CaptureStore
 from nemo_gym.engines.record.store import ModelCallCaptureConfig as ModelCallCaptureConfig

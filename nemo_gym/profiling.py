@@ -1,3 +1,3 @@
 """The ecosystem's import path for profiles of a process."""
 
-from nemo_gym.processes.profiler import Profiler as Profiler
+from nemo_gym.ecosystem.profiler import Profiler as Profiler

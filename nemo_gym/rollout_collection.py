@@ -1,15 +1,15 @@
 """The ecosystem's import path for rollout collection."""
 
-from nemo_gym.rollouts.run.attempt_rows import get_max_rollout_attempts as get_max_rollout_attempts
-from nemo_gym.rollouts.run.attempt_rows import is_terminal_failure as is_terminal_failure
-from nemo_gym.rollouts.run.attempt_rows import (
+from nemo_gym.ecosystem.attempt_rows import get_max_rollout_attempts as get_max_rollout_attempts
+from nemo_gym.ecosystem.attempt_rows import is_terminal_failure as is_terminal_failure
+from nemo_gym.ecosystem.attempt_rows import (
     migrate_invalid_judge_main_rows as migrate_invalid_judge_main_rows,
 )
-from nemo_gym.rollouts.run.attempt_rows import observed_elapsed as observed_elapsed
+from nemo_gym.ecosystem.attempt_rows import observed_elapsed as observed_elapsed
+from nemo_gym.ecosystem.row_collection import RolloutCollectionConfig as RolloutCollectionConfig
+from nemo_gym.ecosystem.row_collection import RolloutCollectionHelper as RolloutCollectionHelper
+from nemo_gym.ecosystem.row_collection import SharedRolloutCollectionConfig as SharedRolloutCollectionConfig
 from nemo_gym.rollouts.run.dispatch_budget import DispatchLatencyTracker as DispatchLatencyTracker
-from nemo_gym.rollouts.run.examples import RolloutCollectionConfig as RolloutCollectionConfig
-from nemo_gym.rollouts.run.examples import RolloutCollectionHelper as RolloutCollectionHelper
-from nemo_gym.rollouts.run.examples import SharedRolloutCollectionConfig as SharedRolloutCollectionConfig
 from nemo_gym.rows import keys
 
 NG_FAILURE_CLASS_KEY = keys.FAILURE_CLASS_KEY

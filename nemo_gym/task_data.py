@@ -2,5 +2,5 @@
 
 from nemo_gym.datasets.task_schemas import load_task_data_schema as load_task_data_schema
 from nemo_gym.datasets.task_schemas import normalize_task_fields as normalize_task_fields
-from nemo_gym.datasets.task_validator import TaskDataValidationReport as TaskDataValidationReport
-from nemo_gym.datasets.task_validator import TaskDataValidator as TaskDataValidator
+from nemo_gym.ecosystem.task_validator import TaskDataValidationReport as TaskDataValidationReport
+from nemo_gym.ecosystem.task_validator import TaskDataValidator as TaskDataValidator

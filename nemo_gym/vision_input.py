@@ -1,3 +1,3 @@
 """The ecosystem's import path for inputs with images."""
 
-from nemo_gym.config.image_prompts import build_image_input as build_image_input
+from nemo_gym.ecosystem.image_prompts import build_image_input as build_image_input

@@ -64,6 +64,11 @@ class Work:
             for code, instructions in self.instructions.most_common(count)
         }
 
+    def clear(self) -> None:
+        """Forget everything that was counted."""
+        self.calls.clear()
+        self.instructions.clear()
+
     @property
     def calls_per_rollout(self) -> float:
         return self.calls.total() / _COUNTED
@@ -81,6 +86,8 @@ class Counting:
         self._depth_in_stub = 0
 
     def __enter__(self) -> Work:
+        # Python 3.12 traces instructions only if some frame asked for them before tracing starts.
+        sys._getframe().f_trace_opcodes = True
         sys.settrace(self._enter)
         return self.work
 
@@ -150,6 +157,9 @@ async def _work_of(gym: Any) -> Work:
         for _ in range(_WARM_UP):
             await attempt()
         with Counting() as work:
+            # On newer Pythons, the instructions of a function are traced from its second call on.
+            await attempt()
+            work.clear()
             for _ in range(_COUNTED):
                 await attempt()
         return work

@@ -21,7 +21,7 @@ _SERVERS = ("resources_servers", "responses_api_agents", "responses_api_models",
 
 COVERED: Final[Mapping[str, tuple[str, ...]]] = {
     "test": ("nemo_gym", *_SERVERS, "simulation", "perf", "tests", "docs", "pyproject.toml"),
-    "chaos": ("nemo_gym", "resources_servers/code_gen", "tests/chaos"),
+    "chaos": ("nemo_gym", "resources_servers/code_gen", "resources_servers/math_with_judge", "tests/chaos"),
     "simulate": ("nemo_gym/rollouts", "nemo_gym/episodes", "nemo_gym/transport", "simulation"),
     "test-cluster": ("nemo_gym/launch", "nemo_gym/transport", "nemo_gym/rollouts", "tests/cluster"),
     "test-train": (

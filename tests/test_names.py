@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parent.parent / "nemo_gym"
+from docs.public_names_page import is_facade
+from tests.house_counts import PACKAGE, find_public_classes, parse_file
 
 CONTENT_MODULES = frozenset(
-    {"__init__", "clock", "discovery_files", "failures", "json_objects", "names", "paths", "tables"}
+    {"__init__", "clock", "discovery_files", "failures", "json_objects", "names", "paths", "tables", "tls"}
 )
 """The modules directly under `nemo_gym/` that hold definitions. Every other one is an import path."""
 
 
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-
-
-def public_classes() -> dict[str, list[str]]:
-    """The places of every public class, nested ones and those of private modules included, by name."""
-    places = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for element in ast.walk(parsed(path)):
-            if isinstance(element, ast.ClassDef) and not element.name.startswith("_"):
-                places[element.name].append(f"{path.relative_to(PACKAGE.parent)}:{element.lineno}")
-    return places
-
-
 def test_no_public_class_name_is_defined_twice() -> None:
-    twice = {name: places for name, places in public_classes().items() if len(places) > 1}
+    twice = {name: places for name, places in find_public_classes().items() if len(places) > 1}
     assert not twice, f"rename one of each: {twice}"
 
 
 IMPORT_PATHS = sorted(
     path
-    for path in [*PACKAGE.glob("*.py"), *PACKAGE.glob("servers/*.py")]
-    if path.parent != PACKAGE or path.stem not in CONTENT_MODULES
+    for path in PACKAGE.rglob("*.py")
+    if is_facade(parse_file(path)) or (path.parent == PACKAGE and path.stem not in CONTENT_MODULES)
 )
 
 
@@ -58,7 +44,7 @@ def is_reexport(statement: ast.stmt) -> bool:
 
 @pytest.mark.parametrize("path", IMPORT_PATHS, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_module_at_an_import_path_only_reexports(path: Path) -> None:
-    logic = [f"line {statement.lineno}" for statement in parsed(path).body if not is_reexport(statement)]
+    logic = [f"line {statement.lineno}" for statement in parse_file(path).body if not is_reexport(statement)]
     assert not logic
 
 

@@ -8,15 +8,8 @@ from pathlib import Path
 
 from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.rows import keys
+from tests.house_counts import ROOT, SERVERS, list_sources, parse_file
 
-ROOT = Path(__file__).resolve().parent.parent
-SOURCES = (
-    "nemo_gym",
-    "resources_servers",
-    "responses_api_agents",
-    "responses_api_models",
-    "environment_servers",
-)
 NAMES = {name: value for name, value in vars(keys).items() if name.endswith(("_KEY", "_PREFIX"))}
 """The constants of the keys."""
 KEYS = frozenset(NAMES.values())
@@ -26,9 +19,8 @@ OTHER_OBJECTS = {
     "nemo_gym/agents/policy.py": "the type of a Responses object",
     "nemo_gym/cli/compare.py": "a column of a comparison",
     "nemo_gym/datasets/hub.py": "an attribute of an HTTP error",
-    "nemo_gym/engines/gateway/reading.py": "a record of a call",
-    "nemo_gym/engines/gateway/trace.py": "a record of a call, the type of a Responses object",
-    "nemo_gym/engines/model_calls.py": "a record of a call",
+    "nemo_gym/engines/gateway/reading.py": "a record of a call, the type of a Responses object",
+    "nemo_gym/ecosystem/model_calls.py": "a record of a call",
     "nemo_gym/engines/record/call.py": "a record of a call",
     "nemo_gym/engines/record/index.py": "a record of a call",
     "nemo_gym/episodes/single_agent_turn.py": "a member of an environment server's failure",
@@ -43,10 +35,10 @@ OTHER_OBJECTS = {
     "nemo_gym/responses/schemas.py": "the type of a Responses object",
     "nemo_gym/rollouts/run/closing.py": "a column of the closing table",
     "nemo_gym/rollouts/tracking/tracker.py": "a column of a tracker",
+    "nemo_gym/evaluation/evaluation.py": "a column of a table",
     "nemo_gym/sources/task_folders/rewards.py": "a name in the file of a verifier",
     "nemo_gym/sources/task_folders/trial.py": "a parameter of a verifier's program",
     "nemo_gym/sources/task_folders/verifier_shim.py": "a parameter of a verifier's program",
-    "nemo_gym/testing/evaluation.py": "a column of a table",
     "resources_servers/code_gen/selftest.py": "the type of a Responses object",
     "responses_api_agents/external_agent/record.py": "a record of a rollout's calls",
     "responses_api_agents/gymnasium_agent/environment.py": "a member of a step",
@@ -57,14 +49,9 @@ WORDS = frozenset({"response", "reward", "tamperable", "failure_reason", "failur
 
 
 def source_files() -> Iterator[Path]:
-    for folder in SOURCES:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not {"tests", "template"} & set(path.relative_to(ROOT).parts):
-                yield path
-
-
-def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    for path in list_sources("nemo_gym", *SERVERS):
+        if "template" not in path.relative_to(ROOT).parts:
+            yield path
 
 
 def texts(tree: ast.Module) -> Iterator[str]:
@@ -96,7 +83,7 @@ def names(tree: ast.Module) -> Iterator[str]:
 
 def find_keys(path: Path) -> set[str]:
     """The keys that a file spells, as text or by a constant."""
-    tree = parse(path)
+    tree = parse_file(path)
     own = {text for text in texts(tree) if text in KEYS}
     if str(path.relative_to(ROOT)) in OTHER_OBJECTS:
         own -= WORDS
@@ -110,7 +97,7 @@ def test_few_files_spell_a_key() -> None:
 
 def test_every_exception_is_needed() -> None:
     for path in OTHER_OBJECTS:
-        assert WORDS & set(texts(parse(ROOT / path))), path
+        assert WORDS & set(texts(parse_file(ROOT / path))), path
 
 
 def test_reserved_names_have_a_home() -> None:
@@ -119,7 +106,7 @@ def test_reserved_names_have_a_home() -> None:
     found = {
         str(path.relative_to(ROOT)): [text for text in spelled if text.startswith(RESERVED_PREFIX)]
         for path in source_files()
-        if path not in homes and (spelled := list(texts(parse(path))))
+        if path not in homes and (spelled := list(texts(parse_file(path))))
     }
     assert {path: reserved for path, reserved in found.items() if reserved} == {}
 

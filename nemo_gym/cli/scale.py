@@ -62,8 +62,8 @@ def scale(keys: ScaleKeys) -> int:
 
 async def _ask_gym(keys: ScaleKeys) -> Mapping[str, Any]:
     """Return the answer of the head server. Raises `ConfigError` for a refusal, `GymError` for a failure."""
-    from nemo_gym.config.tls import read_ca
     from nemo_gym.launch.errors import LaunchError
+    from nemo_gym.tls import read_ca
     from nemo_gym.transport import Call, call_once
     from nemo_gym.transport.caller import read_reply_failure
     from nemo_gym.transport.directory import head_url

@@ -43,7 +43,7 @@ def locate_gym(url: str, ca: str | None = None) -> GymAddress:
 def _own_address(url: str) -> GymAddress | None:
     if "nemo_gym.config.current" in sys.modules:  # a gym of this process has set its configuration there
         from nemo_gym.config.current import read_run_token, read_run_value
-        from nemo_gym.config.tls import read_ca
+        from nemo_gym.tls import read_ca
         from nemo_gym.transport.directory import head_url
 
         own = {key: read_run_value(key) for key in (HEAD_SERVER, TLS_KEY)}

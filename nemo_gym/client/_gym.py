@@ -247,10 +247,10 @@ class AsyncGym(_Client):
         return json.loads(content)
 
     def _session(self) -> aiohttp.ClientSession:
-        """Return a session with the run's token. Only connecting has a timeout. Raises `ConfigErrors` for `ca`."""
+        """Return a session with the run's token. Only connecting has a timeout. Raises `ConfigError` for `ca`."""
         import aiohttp
 
-        from nemo_gym.config.tls import context_trusting
+        from nemo_gym.tls import context_trusting
 
         headers = {"content-type": "application/json"}
         if self.address.token:

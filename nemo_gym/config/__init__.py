@@ -9,8 +9,8 @@ All problems are raised together, as `ConfigErrors`. No implementation is import
 configuration.
 
 Modules: `loading` (`load`), `current` (the configuration of this process), `types` and `keys` (schemas of servers and
-of global keys), `servers`, `datasets`, `addresses` and `options` (checks of server blocks), `secrets`, `prompts`
-(prompt templates), `bootstrap` (the document that a server process starts with), `tree`, `problems` and
-`pydantic_problems` (the parsed tree and its errors), `document` (the generated documentation). The room builds on
-`nemo_gym.failures`, `nemo_gym.names` and `nemo_gym.paths`.
+of global keys), `servers`, `datasets`, `addresses` and `options` (checks of server blocks), `secrets`, `bootstrap`
+(the document that a server process starts with), `tree`, `problems` and `pydantic_problems` (the parsed tree and its
+errors), `document` (the generated documentation). The room builds on `nemo_gym.failures`, `nemo_gym.names` and
+`nemo_gym.paths`.
 """

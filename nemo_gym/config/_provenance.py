@@ -9,7 +9,7 @@ from typing import Any
 from nemo_gym.config._interpolation import secret_paths
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secret_forms import HIDDEN
-from nemo_gym.config.secrets import hide_secrets, is_hidden_kind, secret_values
+from nemo_gym.config.secrets import add_copies, hide_secrets, is_hidden_kind, secret_values
 from nemo_gym.config.tree import (
     DictTree,
     Path,
@@ -69,7 +69,7 @@ class Provenance:
     def from_config(cls, root: DictTree, data: Mapping[str, Any]) -> Provenance:
         paths = frozenset(secret_paths(root))
         resolved = {"secrets": [_value_or_none(data, path) for path in paths]}
-        return cls(root, data, paths, frozenset(secret_values(data) | secret_values(resolved)))
+        return cls(root, data, paths, add_copies(secret_values(data) | secret_values(resolved)))
 
     def hide_secrets(self) -> dict[str, Any]:
         """Return the data with every secret replaced by `****`."""

@@ -241,7 +241,7 @@ class _Loader:
     ) -> None:
         if not member(data, TLS_KEY, "ca"):
             return  # without TLS, or reported already
-        from nemo_gym.config.tls import check_tls
+        from nemo_gym.config._tls_block import check_tls
 
         check_tls(servers, data, root, self.working_directory, command_keys, self.problems)
 

@@ -8,17 +8,21 @@ The rule: a value is a secret
 - by its place in a URL (`https://user:password@host`, `?api_key=...`, `?sig=...`, the path of a webhook) or in a
   connection string (`AccountKey=...;`, `host=... password=...`);
 - by its own form, as services mark their keys (`secret_forms`);
-- in a text, by the secret name before it (`export KAGGLE_KEY=...`, `"api_key": ...`, `Bearer ...`), if it looks like a
-  generated key; in a text that is JSON, by all of these rules;
-- as a copy of such a value, also in a key.
+- in a text, by the secret name before it (`export KAGGLE_KEY=...`, `"api_key": ...`, `--token ...`, `Bearer ...`), if
+  it looks like a generated key; after a login and `password`, as in `.netrc`; in a text that is JSON, by all of these
+  rules;
+- as a copy of such a value, also in a key, in Base64 or in a URL.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from nemo_gym.config.secret_forms import HIDDEN, Scrubber, is_generated, keys_in
 from nemo_gym.json_objects import parse_json
@@ -27,7 +31,7 @@ from nemo_gym.names import SERVER_KINDS
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_NOUN = re.compile(
     r"accesskey|apikey|auth|authorization|bearer|cookie|credentials?|creds|htpasswd|jwt|oauth|passcode|passphrase|passwd"
-    r"|passwords?|pwd|secretkey|secrets?|token"
+    r"|\w*passwords?|pwd|secretkey|secrets?|token"
 )
 _OF_FORM = re.compile(r"base|dict|encoded|json|list|map|pem|raw|string|text|value|values|headers")
 """Words after a secret that tell its form: `secret_list`."""
@@ -73,6 +77,11 @@ _NAMED_IN_TEXT = re.compile(
     r"""(?:[\\"'`]{0,16}(?:Bearer|Basic|Token|token)[ \t]+)?[\\"'`]{0,16}(?P<value>[\w+/=.~-]{12,}+)(?![(\[])"""
 )
 """A name and its value in code, in a shell's lines, and in JSON within texts, however often it is escaped."""
+_OPTION = re.compile(
+    r"""(?<!\S)--(?P<name>[A-Za-z][\w.-]{1,60})(?:=|[ \t]+)["']?(?P<value>[\w+/=.~-]{12,}+)(?![(\[])"""
+)
+"""An option of a command line and its value."""
+_LOGIN = re.compile(r"\blogin\s+\S+\s+password\s+(?P<value>\S{4,})")
 _AFTER_BEARER = re.compile(r"\b[Bb]earer[ \t]+(?P<value>[\w+/=.~-]{16,})")
 _BEFORE_PLAIN_KEY = re.compile(
     r"answer|artifact|block|cache|column|commit|config|content|dedup|dict|digest|field|file|foreign|group|hash|idempotency"
@@ -152,6 +161,16 @@ def secret_values(config: Any) -> set[str]:
     return {secret for secret in _secrets_in(config) if len(secret) >= SHORTEST_SCRUBBED}
 
 
+def add_copies(secrets: Iterable[str]) -> frozenset[str]:
+    """Return `secrets` with each of them in Base64, and as a URL writes it."""
+    return frozenset(copy for secret in secrets for copy in (secret, *_write_copies(secret)))
+
+
+def _write_copies(secret: str) -> Iterator[str]:
+    yield quote(secret, safe="", errors="surrogatepass")
+    yield base64.b64encode(secret.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+
 class Leaf(NamedTuple):
     """A scalar of a configuration; secret if a key above it is."""
 
@@ -226,7 +245,8 @@ def _secrets_in_text(text: str, nested: int = 0) -> Iterator[str]:
             if is_secret_name(match["name"]) and len(match["value"]) >= _SHORTEST_IN_PAIR:
                 yield match["value"]
     yield from keys_in(text)
-    for match in _NAMED_IN_TEXT.finditer(text):
+    yield from (match["value"] for match in _LOGIN.finditer(text))
+    for match in chain(_NAMED_IN_TEXT.finditer(text), _OPTION.finditer(text)):
         name, value = match["name"], match["value"]
         if is_generated(value) and (is_secret_name(name) or _may_name_secret(name)):
             yield value

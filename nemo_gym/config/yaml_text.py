@@ -11,12 +11,11 @@ from typing import Any
 import yaml
 
 try:
-    from yaml import CSafeLoader as SafeLoader
+    from yaml import CSafeLoader as _Loader
 except ImportError:  # PyYAML built without libyaml: the same loader, ten times slower
-    from yaml import SafeLoader  # type: ignore[assignment]
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
-__all__ = ["MAX_DEPTH", "MAX_REPEATED", "SafeLoader", "YamlTooLargeError", "load_yaml", "require_bounded"]
-
+SafeLoader = _Loader
 MAX_DEPTH = 100
 """Levels of lists and mappings in each other."""
 MAX_REPEATED = 100_000

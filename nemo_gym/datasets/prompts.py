@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from nemo_gym.config.prompts import load_prompt_config
+from nemo_gym.inputs.prompts import load_prompt_config
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate, read_lines

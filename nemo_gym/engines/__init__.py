@@ -10,6 +10,5 @@ reports engine errors without secrets. The room builds on `serving`, `transport`
 - `tokens`: exact prompts and token records of an engine's calls
 - `engine_model`: a model server on plain JSON, with streaming and recording
 - `model`: the typed base class that environments subclass
-- `openai_client`: the client for environments that call an OpenAI-compatible API themselves
 - `responses_upstream`: requests to upstreams that support the Responses API
 """

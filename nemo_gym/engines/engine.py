@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
 import orjson
@@ -25,8 +25,8 @@ import orjson
 from nemo_gym import clock
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.secrets import hide_in_text, secret_values
-from nemo_gym.engines.description import EngineFacts, describe_engines
 from nemo_gym.failures import Boundary, ConfigError, DeadlineError, EngineError, TransportError, build_error
+from nemo_gym.json_objects import object_in
 from nemo_gym.responses import EngineRefusal, Overflow, engine_failure, parse_answer
 from nemo_gym.transport import Call, Caller, Deadline, Directory, Reply, RetryBudget, Transport
 from nemo_gym.transport.calls import UNDELIVERED_CODES
@@ -336,3 +336,57 @@ def _check_listed(url: str, model: str, names: list[str]) -> None:
         return
     hint = did_you_mean(model, names) or f"It serves: {', '.join(names[:10])}."
     raise EngineError(f"{url} has no model named `{model}`", code="model_not_found", peer=url, remedy=hint)
+
+
+# --- What tells two engines apart -------------------------------------------------------------------------------------
+# The facts by which two engines are told apart: what they say of a model, and their versions.
+# Addresses, start times and permissions are none of them, because a restart of the same engine changes them. A fact
+# that an engine does not tell is left out, and then says nothing about a difference.
+
+
+Fact: TypeAlias = str | int | float | bool
+EngineFacts: TypeAlias = dict[str, Fact | list[Fact]]
+"""By name; a list, in order, if replicas differ."""
+
+_OF_MODEL: Final = ("id", "root", "parent", "owned_by", "max_model_len")
+"""Members of an entry of `/v1/models`: the name, the weights, the base of an adapter, the program, the context."""
+_MEASURES: Final = "meta"
+"""The member in which llama.cpp tells the sizes of the weights, which differ by quantization."""
+_LONGEST: Final = 300
+"""Characters of a fact."""
+
+
+def describe_engines(
+    models: Iterable[Mapping[str, Any]],
+    versions: Iterable[bytes | None],
+    model: str | None,
+    secrets: Iterable[str],
+) -> EngineFacts:
+    """Return the facts of the replicas of an engine.
+
+    `models` are the entries of their lists, of which those of `model` count; `versions` are the answers of their
+    `/version`. `secrets` are hidden, in case that an engine repeats them.
+    """
+    hidden = frozenset(secrets)
+    found: dict[str, set[Fact]] = {}
+    for entry in (entry for entry in models if entry.get("id") == model):
+        for name in _OF_MODEL:
+            _add(found, name, entry.get(name), hidden)
+        measures = entry.get(_MEASURES)
+        for name, value in measures.items() if isinstance(measures, Mapping) else ():
+            _add(found, f"{_MEASURES}_{name}", value, hidden)
+    for body in versions:
+        _add(found, "version", (object_in(body) or {}).get("version") if body else None, hidden)
+    return {name: _together(values) for name, values in sorted(found.items())}
+
+
+def _add(found: dict[str, set[Fact]], name: str, value: object, secrets: frozenset[str]) -> None:
+    if isinstance(value, str) and 0 < len(value) <= _LONGEST:
+        found.setdefault(name, set()).add(hide_in_text(value, secrets))
+    elif isinstance(value, int | float):
+        found.setdefault(name, set()).add(value)
+
+
+def _together(values: set[Fact]) -> Fact | list[Fact]:
+    ordered = sorted(values, key=lambda value: (str(type(value)), value))
+    return ordered[0] if len(ordered) == 1 else ordered

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import orjson
@@ -19,7 +20,6 @@ from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import WORKING_DIR, clock
 from nemo_gym.engines.compaction import COMPACT_PATH
-from nemo_gym.engines.harness_routes import add_harness_routes
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.engines.record.call import current_call
 from nemo_gym.engines.recorder import Recorder
@@ -31,6 +31,7 @@ from nemo_gym.responses.harness_tools import HarnessTools
 from nemo_gym.responses.messages_api import convert_response_to_message
 from nemo_gym.responses.messages_request import convert_message_request
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
+from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import request_object
 
@@ -97,7 +98,7 @@ class EngineModel(SimpleResponsesAPIModel):
     async def preflight(self) -> dict[str, Any]:
         """Raise for problems that make every call fail: an unreachable engine, a refused key, an unknown model.
 
-        The facts of the answer's `engine` are part of the identity of runs (`nemo_gym.engines.description`).
+        The facts of the answer's `engine` are part of the identity of runs (`nemo_gym.engines.engine`).
         """
         return {"ok": True}
 
@@ -246,3 +247,48 @@ def _content(model: type[BaseModel], components: dict[str, Any]) -> dict[str, An
         described["properties"]["stream"] = {"type": "boolean", "default": False}
     components[model.__name__] = described
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}
+
+
+# --- Routes beside those of the model ---------------------------------------------------------------------------------
+# Routes that agents of a provider call beside those of the model: its list of models, and probes by `HEAD`.
+# Any model name is served by the policy, so `claude-sonnet-4-5` and an agent's small model need no alias.
+
+
+_ANTHROPIC = "anthropic-version"
+"""The header of every request of Anthropic's clients."""
+
+ListModels = Callable[[], Awaitable[dict[str, Any]]]
+
+
+def add_harness_routes(app: GymApp, list_models: ListModels) -> None:
+    """Add `GET /v1/models`, `/v1/models/<name>`, and `HEAD` of `/` and of the list."""
+
+    async def models(request: Request) -> dict[str, Any]:
+        listed = await list_models()
+        return anthropic_models(listed) if _ANTHROPIC in request.headers else listed
+
+    async def model(name: str, request: Request) -> dict[str, Any]:
+        entry = {**(await list_models())["data"][0], "id": name}
+        return _anthropic_model(entry) if _ANTHROPIC in request.headers else entry
+
+    app.get("/v1/models")(models)
+    app.get("/v1/models/{name:path}")(model)
+    for path in ("/", "/v1/models"):
+        app.head(path, include_in_schema=False)(_answer_head)
+
+
+def anthropic_models(listed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return OpenAI's list of models in Anthropic's form."""
+    entries = [_anthropic_model(entry) for entry in listed["data"]]
+    names = [entry["id"] for entry in entries]
+    ends = {"first_id": names[0], "last_id": names[-1]} if names else {"first_id": None, "last_id": None}
+    return {"data": entries, "has_more": False, **ends}
+
+
+def _anthropic_model(entry: Mapping[str, Any]) -> dict[str, Any]:
+    created = datetime.fromtimestamp(entry.get("created") or 0, UTC).isoformat().replace("+00:00", "Z")
+    return {"type": "model", "id": entry["id"], "display_name": entry["id"], "created_at": created}
+
+
+async def _answer_head() -> HttpResponse:
+    return HttpResponse()

@@ -184,7 +184,7 @@ async def drive(agent: EpisodeAgent, episode: Episode) -> ScoredRow:
         episode.timing["seed_session"] = acted = clock.monotonic() - started
         act = await _act(agent, episode)
         episode.timing["act"] = clock.monotonic() - started - acted
-        scored = await _score(agent, episode, act, on_truncation)
+        scored = await _score(agent, episode, act, on_truncation)  # the verifier reads the session's state
         while episode.next_turn is not None:
             given, acted = episode.begin_turn(), clock.monotonic()
             act = act.join(given, await _act(agent, episode))
@@ -218,6 +218,7 @@ class _Session:
             require_ok(seed, self._resources, "open the session (/seed_session)")
             self._episode.seed = seed
         except BaseException as error:
+            # The server may have opened a session although its answer was lost. Without the call it has opened none.
             is_undelivered = isinstance(error, TransportError) and error.failure.code in UNDELIVERED_CODES
             if not is_undelivered:
                 await self.__aexit__()

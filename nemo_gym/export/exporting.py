@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import re
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from pydantic import ValidationError
 
 from nemo_gym.config.problems import ConfigErrors, Problem
-from nemo_gym.export._selection import Selection
-from nemo_gym.export._splits import Splits
 from nemo_gym.export._writing import build_split_path, find_ending, open_row_file
 from nemo_gym.export.formats import Format, Options, find_format
-from nemo_gym.export.report import Report
-from nemo_gym.export.rollouts import RolloutFiles
+from nemo_gym.export.report import LeftOut, Report, Unsuitable
+from nemo_gym.export.rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.export.settings import ExportSettings as ExportSettings
-from nemo_gym.failures import ConfigError
+from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.json_objects import dump_json
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate
+from nemo_gym.rows.verdict import is_tamperable
 
 __all__ = ["ExportSettings", "export"]
 
@@ -116,3 +121,93 @@ def _open_outputs(
             remedy="Choose another +output, or add +overwrite=true.",
         )
     return {name: (path, stack.enter_context(open_row_file(path))) for name, path in paths.items()}
+
+
+# --- Splits -----------------------------------------------------------------------------------------------------------
+# The splits of an export. The prompt alone decides the split of a task.
+# A task is therefore in the same split in every export, on every machine, even after tasks were added. All rollouts
+# of a task stay together, and so do tasks with the same prompt.
+
+
+_NAME = re.compile(r"[\w.-]+")
+
+
+class Splits:
+    """Assigns groups to splits by their shares."""
+
+    def __init__(self, shares: Mapping[str, float], by: Literal["prompt", "task"] = "prompt") -> None:
+        """`by`: a task's prompt, or its number where all prompts are equal.
+
+        Raises `ConfigError` for shares that aren't positive or don't add up to 1, and for invalid names.
+        """
+        if any(not share > 0 for share in shares.values()) or not math.isclose(sum(shares.values()), 1.0):
+            given = ", ".join(f"{name}={share:g}" for name, share in shares.items())
+            raise ConfigError(
+                f"the shares of +splits must be above 0 and add up to 1, not: {given}",
+                code="bad_splits",
+                remedy="For example: +splits={train:0.9,validation:0.1}.",
+            )
+        if invalid := [name for name in shares if not _NAME.fullmatch(name)]:
+            raise ConfigError(
+                f"the names of +splits become parts of file names; these can't: {', '.join(map(repr, invalid))}",
+                code="bad_splits",
+                remedy="Use letters, digits, `_`, `-` and `.`.",
+            )
+        self._by = by
+        self.names = sorted(shares)
+        self._bounds = list(accumulate(shares[name] for name in self.names))
+
+    def find_split(self, group: Group) -> str:
+        """Return the split of a group."""
+        key = group.fingerprint if self._by == "prompt" else group.task.encode()
+        place = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) / 2**64
+        bounds = zip(self.names, self._bounds, strict=True)
+        return next((name for name, bound in bounds if place < bound), self.names[-1])
+
+
+# --- Filters ----------------------------------------------------------------------------------------------------------
+# The filters of an export. A rollout that is filtered out still counts in its group's baseline.
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The filters of an export, and the outcomes that it takes."""
+
+    settings: ExportSettings
+    outcomes: Collection[Outcome]
+    min_reward: float | None = None
+    """The lowest reward of the format, for settings without a bound."""
+
+    def select(self, group: Group, report: Report) -> None:
+        """Leave out the group's selected rollouts that a filter rejects."""
+        wanted = report.suitable(group.selected, lambda rollout: self._check(rollout, report))
+        group.selected = [rollout for rollout, _ in wanted]
+
+    def _check(self, rollout: ScoredRollout, report: Report) -> None:
+        if rollout.outcome not in self.outcomes:
+            raise Unsuitable(LeftOut.OUTCOME)
+        wanted = self.settings
+        if is_tamperable(rollout.row) and not wanted.allow_tamperable:
+            raise Unsuitable(LeftOut.TAMPERABLE)
+        if wanted.environments and not any(fnmatchcase(rollout.environment, e) for e in wanted.environments):
+            raise Unsuitable(LeftOut.ENVIRONMENT)
+        if (reason := self._reject_reward(rollout.reward)) is not None:
+            report.rewards[rollout.reward] += 1
+            raise Unsuitable(reason)
+        if wanted.min_output_tokens is None and wanted.max_output_tokens is None:
+            return
+        length = rollout.output_tokens
+        if length is None:
+            raise Unsuitable(LeftOut.UNKNOWN_LENGTH)
+        if not _is_within(length, wanted.min_output_tokens, wanted.max_output_tokens):
+            raise Unsuitable(LeftOut.LENGTH)
+
+    def _reject_reward(self, reward: float) -> LeftOut | None:
+        low, high = self.settings.min_reward, self.settings.max_reward
+        if low is None and high is None:
+            return None if _is_within(reward, self.min_reward, None) else LeftOut.LOW_REWARD
+        return None if _is_within(reward, low, high) else LeftOut.REWARD
+
+
+def _is_within(value: float, low: float | None, high: float | None) -> bool:
+    return (low is None or value >= low) and (high is None or value <= high)

@@ -13,7 +13,6 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, Field
 
 from nemo_gym.config.secrets import hide_secrets
-from nemo_gym.config.tls import uses_tls
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.head._launcher import ask_launcher, not_scalable
@@ -26,6 +25,7 @@ from nemo_gym.names import (
     SERVER_KINDS,
 )
 from nemo_gym.serving.base import SimpleServer
+from nemo_gym.tls import uses_tls
 from nemo_gym.transport.directory import Directory, base_url, server_block
 
 

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config.tls import uses_tls
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.sockets import LOOPBACK, HeldSocket, PortRange, hold, hold_free
 from nemo_gym.names import HEAD_SERVER, LOCAL_SOCKETS_KEY, REPLICA_PORTS_KEY
+from nemo_gym.tls import uses_tls
 from nemo_gym.transport.local_sockets import new_run
 
 

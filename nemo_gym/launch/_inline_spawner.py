@@ -21,7 +21,6 @@ from fastapi import FastAPI
 
 from nemo_gym.config import bootstrap
 from nemo_gym.config.current import set_global_config_dict
-from nemo_gym.config.tls import server_context
 from nemo_gym.failures import ConfigError
 from nemo_gym.head.server import HeadServer
 from nemo_gym.launch._implementation import load_server_class
@@ -34,6 +33,7 @@ from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.serving.listening import GymServer, web_config
 from nemo_gym.serving.log_lines import LogFormatter
+from nemo_gym.tls import server_context
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.pools import close_transports

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.config.tls import read_ca
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._spawners import Child, NodePlace, ServerProcess, Spawner
 from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
 from nemo_gym.launch.errors import LaunchError, UnusableServerError
 from nemo_gym.launch.observation import answers
+from nemo_gym.tls import read_ca
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from nemo_gym.config.ray_environment import refuse_without_ray
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config.tls import read_ca
 from nemo_gym.discovery_files import NO_NAME, discovery_path
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
@@ -53,6 +52,7 @@ from nemo_gym.launch.records import (
 from nemo_gym.launch.server_code import describe_code
 from nemo_gym.names import CODE_KEY, HEAD_SERVER, NODES_FILE
 from nemo_gym.processes.fork_server import ForkServer
+from nemo_gym.tls import read_ca
 
 if TYPE_CHECKING:
     from nemo_gym.launch.nodes.history import NodeHistory

@@ -21,9 +21,7 @@ from nemo_gym.mock_engine._completions import CompletionSurface
 from nemo_gym.mock_engine._faults import FaultPlan, FaultRule
 from nemo_gym.mock_engine._responses import ResponsesSurface
 from nemo_gym.mock_engine._responses_input import parse_responses
-from nemo_gym.mock_engine._slots import Slots
 from nemo_gym.mock_engine._stats import EngineStats
-from nemo_gym.mock_engine._tokenize import detokenize, tokenize
 from nemo_gym.mock_engine._wire import Event, RenderOptions, Surface
 from nemo_gym.mock_engine.delivery import RawAnswer, TimedEvent, deliver, deliver_stream
 from nemo_gym.mock_engine.engine import Engine, Generation
@@ -38,7 +36,13 @@ from nemo_gym.mock_engine.fault_kinds import (
 )
 from nemo_gym.mock_engine.fault_plan import read_plan
 from nemo_gym.mock_engine.refusals import ContextSizes, ErrorAnswer, Refusal
-from nemo_gym.mock_engine.request import GenerationRequest, parse_chat, parse_completion
+from nemo_gym.mock_engine.request import (
+    GenerationRequest,
+    chat_tools,
+    check_messages,
+    parse_chat,
+    parse_completion,
+)
 from nemo_gym.serving.request_bodies import BodyReader
 
 Payload: TypeAlias = dict[str, Any]
@@ -345,3 +349,82 @@ ROUTES: Mapping[str, GenerationRoute | PlainRoute] = {
     "/stats": PlainRoute("stats", "GET", EngineApp.show_stats),
     "/stats/reset": PlainRoute("stats", "POST", EngineApp.reset_stats),
 }
+
+
+# --- Admission --------------------------------------------------------------------------------------------------------
+# Admission of requests: a limited number runs, a limited number waits, and the rest is refused.
+
+
+class Slots:
+    """A request holds one slot while it runs."""
+
+    def __init__(self, working: int | None, waiting: int | None) -> None:
+        """`working`: the maximum of running requests; `waiting`: of queued ones. None means no limit."""
+        self._slots = asyncio.Semaphore(working) if working is not None else None
+        self._most_waiting = waiting
+        self._waiting = 0
+
+    @property
+    def must_wait(self) -> bool:
+        """True if the next request has to wait."""
+        return self._slots is not None and self._slots.locked()
+
+    @property
+    def are_full(self) -> bool:
+        """True if the next request has to be refused."""
+        return self.must_wait and self._most_waiting is not None and self._waiting >= self._most_waiting
+
+    async def acquire(self) -> None:
+        """Wait for a free slot."""
+        if self._slots is None:
+            return
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+
+    def release(self) -> None:
+        if self._slots is not None:
+            self._slots.release()
+
+
+# --- Tokens of texts --------------------------------------------------------------------------------------------------
+# `/tokenize` and `/detokenize`: messages or text to token ids, and back.
+
+
+def tokenize(engine: Engine, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of `/tokenize`'s answer. Raises Refusal."""
+    ids = engine.tokenizer.encode(_render_text(engine, payload))
+    token_strs = (
+        [engine.tokenizer.decode([token]) for token in ids] if payload.get("return_token_strs") else None
+    )
+    return {
+        "count": len(ids),
+        "max_model_len": engine.options.max_model_len,
+        "tokens": ids,
+        "token_strs": token_strs,
+    }
+
+
+def _render_text(engine: Engine, payload: Mapping[str, Any]) -> str:
+    if isinstance(payload.get("prompt"), str):
+        return str(payload["prompt"])
+    messages = check_messages(payload.get("messages"), "messages")
+    tools = chat_tools(payload) if payload.get("tools") else ()
+    opens_reply = payload.get("add_generation_prompt") is not False
+    try:
+        return engine.template.prompt(messages, tools, opens_reply=opens_reply)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+
+
+def detokenize(engine: Engine, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of `/detokenize`'s answer. Raises Refusal."""
+    ids = payload.get("tokens")
+    if not isinstance(ids, list) or not all(isinstance(token, int) for token in ids):
+        raise Refusal("`tokens` must be a list of token ids.", param="tokens")
+    try:
+        return {"prompt": engine.tokenizer.decode(ids)}
+    except ValueError as error:
+        raise Refusal(str(error), param="tokens") from error

@@ -11,13 +11,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from random import Random
 from typing import Any
 
 import jsonschema_rs
 import orjson
 
 from nemo_gym import clock
-from nemo_gym.mock_engine._lazy_random import LazyRandom
 from nemo_gym.mock_engine._plausible import plausible_value
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.conversation import ModelReply, drop_until_last_user, list_called_tools, read_name
@@ -281,3 +281,29 @@ def _conform(text: str, schema: Any) -> str:
     except orjson.JSONDecodeError:
         return orjson.dumps(plausible_value(schema)).decode()
     return text if jsonschema_rs.is_valid(schema, value) else orjson.dumps(plausible_value(schema)).decode()
+
+
+# --- Chance -----------------------------------------------------------------------------------------------------------
+# A random generator that is seeded at its first draw. Seeding costs more than most replies, and most draw nothing.
+
+
+class LazyRandom(Random):
+    """`Random` with a seed that takes effect at the first draw."""
+
+    _pending_seed: int | None = None
+
+    def seed_lazily(self, seed: int) -> None:
+        self._pending_seed = seed
+
+    def random(self) -> float:
+        self._settle()
+        return super().random()
+
+    def getrandbits(self, k: int, /) -> int:
+        self._settle()
+        return super().getrandbits(k)
+
+    def _settle(self) -> None:
+        if self._pending_seed is not None:
+            seed, self._pending_seed = self._pending_seed, None
+            self.seed(seed)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["kill", "kill_group", "list_descendants"]
-
-_PAGE_BYTES = resource.getpagesize()
 
 
 def list_descendants(pid: int) -> Iterator[int]:
@@ -29,14 +26,6 @@ def list_descendants(pid: int) -> Iterator[int]:
         for child in children:
             yield child
             yield from list_descendants(child)
-
-
-def resident_bytes(pid: int) -> int:
-    """The resident memory of a process; 0 if it has ended."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
-    except (OSError, IndexError):  # ended meanwhile
-        return 0
 
 
 def kill(pid: int) -> None:

@@ -265,7 +265,8 @@ def select_request(row: AnyRow) -> TaskRow:
 def fail_row(row: AnyRow, failure_class: str) -> FailureRow:
     """Return the failure row of a stored row whose reward does not count."""
     kept = {key: row[key] for key in row if key != REWARD_KEY}
-    return FailureRow(kept | {FAILURE_CLASS_KEY: failure_class, OUTCOME_KEY: Outcome.FAILED})
+    failed = {FAILURE_CLASS_KEY: failure_class, TERMINAL_KEY: True, OUTCOME_KEY: Outcome.FAILED}
+    return FailureRow(kept | failed)
 
 
 def mark_failed_output(item: Mapping[str, Any], failed: FailedCall) -> dict[str, Any]:

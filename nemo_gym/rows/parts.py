@@ -54,6 +54,17 @@ def read_usage(row: AnyRow) -> Mapping[str, Any]:
     return usage if isinstance(usage, Mapping) else {}
 
 
+def count_tokens(row: AnyRow) -> int | None:
+    """Return the tokens of the prompts and answers of all turns, as the engine counted them; None without a count."""
+    usage = read_usage(row)
+    total = finite_number(usage.get("total_tokens"))
+    if total is None:
+        parts = [finite_number(usage.get(name)) for name in ("input_tokens", "output_tokens")]
+        known = [part for part in parts if part is not None]
+        total = sum(known) if known else None
+    return int(total) if total else None  # engines that do not count write 0
+
+
 def read_agent(row: AnyRow) -> str | None:
     """Return the name of the agent that a row names; None without one."""
     name = member(row, AGENT_REF_KEY, "name")

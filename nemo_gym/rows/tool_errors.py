@@ -95,6 +95,7 @@ class FailedCall:
     @property
     def cause_key(self) -> tuple[str, str, str]:
         """The tool, the kind and the cause, without the numbers and ids in which equal causes differ."""
+        # Ids, addresses and numbers differ from call to call, and the cause does not.
         return self.tool, self.kind.value, self.place or _DIFFERENCES.sub("#", self.cause)
 
     def to_json(self) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from nemo_gym.config import bootstrap
 from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.problems import ConfigErrors, Location, Problem
-from nemo_gym.config.tls import server_context, uses_tls
 from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig, Placement
 from nemo_gym.failures import Boundary, ConfigError
 from nemo_gym.names import (
@@ -57,6 +56,7 @@ from nemo_gym.serving.request_bodies import BodyReader
 from nemo_gym.serving.session_access import SessionAccess
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.serving.tracing import build_tracing_layers, flush_traces
+from nemo_gym.tls import server_context, uses_tls
 from nemo_gym.transport.directory import list_bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.moving_caller import MovingCaller

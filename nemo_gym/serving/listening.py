@@ -6,8 +6,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 SERVER_KEEPALIVE_S = 75
 """Longer than clients keep an idle connection, so that the server never closes one during a request."""
 DRAIN_S = 1
+NOTICE_WITHIN_S = 0.3
+"""How long handlers of a loopback server may notice that their connections have gone."""
 BACKLOG = 4_096
 """Connections that may wait to be accepted: thousands of clients can connect at the same moment."""
 
@@ -167,3 +169,15 @@ class Listener:
         for handler in running:
             handler.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+@asynccontextmanager
+async def listening_on_loopback(app: ASGIApp, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve `app` on a free loopback port of this event loop, and yield its URL: `https` with `tls`."""
+    listener = Listener(app, tls=tls)
+    listening = socket.create_server(("127.0.0.1", 0))
+    await listener.start(listening)
+    try:
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        await listener.stop(NOTICE_WITHIN_S)

@@ -157,7 +157,7 @@ class RequestMiddleware:
         stats = RequestStats() if is_about_server(scope) else self.stats
         began = monotonic()
         stats.requests += 1
-        outer = current_context.get()
+        outer = current_context.get()  # the caller's own, where both are in one task: a call through memory
         try:
             if isinstance(admitted, Exception):
                 raise admitted

@@ -107,6 +107,7 @@ class SessionRegistry:
         self._touched.pop(session, None)
         self._until.pop(session, None)
         was_open = self._open.pop(session, None) is not None
+        # A closing may overtake the opening that it ends, which must then not open the session.
         self._closed[session] = was_open or self._closed.get(session, False)
         if len(self._closed) > _CLOSED_REMEMBERED:
             self._closed.popitem(last=False)

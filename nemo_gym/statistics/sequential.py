@@ -70,17 +70,15 @@ class SequentialMean:
         *,
         error: float = 0.05,
         predicts: bool = True,
-        most_draws: int | None = None,
     ) -> None:
         """`half_width`: the aim, None for the sign of the mean less 1/2. `error`: 1 - confidence.
 
-        `predicts`: false for tasks that are themselves drawn at random; their values are the scores. `most_draws`: a
-        batch ends there.
+        `predicts`: false for tasks that are themselves drawn at random; their values are the scores.
         """
         self.moments = TaskMoments(tasks)
         self.draws = 0
         """The draws that the limits include."""
-        self._tasks, self._aim, self._predicts, self._most = tasks, half_width, predicts, most_draws
+        self._tasks, self._aim, self._predicts = tasks, half_width, predicts
         cells = _EVEN_CELLS if half_width is None else min(ceil(_CELLS / half_width), _MOST_POINTS)
         points = [point / cells for point in range(cells + 1)]
         even = [1 / len(_STEADY_AIMS)] * len(_STEADY_AIMS)
@@ -116,8 +114,7 @@ class SequentialMean:
 
     def count_batch(self) -> int:
         """Return the draws of the batch that comes next."""
-        size = max(_FIRST_BATCH, int(_GROWTH * self.draws))
-        return size if self._most is None else max(1, min(size, self._most - self.draws))
+        return max(_FIRST_BATCH, int(_GROWTH * self.draws))
 
     def add(self, draw: Draw) -> bool:
         """Add the next draw. Return whether the limits have changed: they do at the end of a batch."""
@@ -126,6 +123,15 @@ class SequentialMean:
             return False
         self._bet()
         return True
+
+    def finish(self) -> None:
+        """Let the limits include the draws of an incomplete batch. No draw may be added afterwards.
+
+        The bets of a batch are fixed before it, so the wealth after a part of it is one more look at the same game.
+        Later bets would depend on the end that was chosen.
+        """
+        if self._batch:
+            self._bet()
 
     def _calibrate(self) -> float:
         """Return the observed variance of scores over the expected one, drawn towards 1."""

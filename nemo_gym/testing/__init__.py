@@ -11,8 +11,6 @@ Names are imported on first use. The room builds on `mock_engine`, `serving`, `a
 - `environment`: one scored attempt per task with a scripted policy
 - `in_process`: a gym in one event loop; `serving`: apps on loopback ports
 - `faulty_server`: a resources server with a fault plan
-- `evaluation`: an environment run against a model from Python (`nemo_gym.evaluate`); `callable_engine`: a function as
-  the model
 - `session_conformance`: a check of the sessions that environment servers open
 - `transformers_engine`, `tiny_model`: a real policy model in this process; they need torch and transformers
 """
@@ -23,10 +21,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nemo_gym.testing.environment import Turn, call, read_rows, run_environment
+    from nemo_gym.testing.environment import Turn, Turns, call, read_rows, run_environment
     from nemo_gym.testing.in_process import InProcessGym
 
-__all__ = ["InProcessGym", "Turn", "call", "read_rows", "run_environment"]
+__all__ = ["InProcessGym", "Turn", "Turns", "call", "read_rows", "run_environment"]
 
 _MODULE_OF = dict.fromkeys(__all__, "environment") | {"InProcessGym": "in_process"}
 

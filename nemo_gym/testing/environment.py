@@ -36,8 +36,6 @@ from nemo_gym.transport.upstream_error import UpstreamError
 if TYPE_CHECKING:
     from responses_api_models.scripted_model.app import ScriptedModel
 
-__all__ = ["Turn", "Turns", "call", "read_rows", "run_environment"]
-
 Turn: TypeAlias = str | ToolCall | Sequence[ToolCall] | ModelReply
 """One assistant turn: a text, a tool call, several tool calls, or a `ModelReply` with all of them and reasoning."""
 Turns: TypeAlias = Sequence[Turn] | MockPolicy

@@ -27,8 +27,6 @@ from nemo_gym.transport import HttpTransport, InMemoryTransport, Transport
 from nemo_gym.transport.directory import base_url, server_block
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 
-__all__ = ["InProcessGym"]
-
 _HOST = "127.0.0.1"
 _FIRST_PORT = 20_001  # a name in the directory; nothing listens there
 

@@ -12,7 +12,6 @@ The port is bound before the URL is returned. Requests that still run at the end
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -20,12 +19,10 @@ from typing import Any, Self, TypeVar
 
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.serving.base import SimpleServer
-from nemo_gym.serving.listening import Listener
+from nemo_gym.serving.listening import listening_on_loopback
 from nemo_gym.transport.pools import close_transports
 
 __all__ = ["LoopbackServers"]
-
-NOTICE_WITHIN_S = 0.3
 
 _T = TypeVar("_T")
 
@@ -34,23 +31,12 @@ _T = TypeVar("_T")
 async def serving(app: Any, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """Serve an ASGI app, or a server of the gym, in the running event loop, and yield its URL: `https` with `tls`."""
     if not isinstance(app, SimpleServer):
-        async with _listening(app, tls) as url:
+        async with listening_on_loopback(app, tls) as url:
             yield url
         return
     served = app.finish_app()
-    async with app.alive(), _listening(served, tls) as url:
+    async with app.alive(), listening_on_loopback(served, tls) as url:
         yield url
-
-
-@asynccontextmanager
-async def _listening(app: Any, tls: ssl.SSLContext | None) -> AsyncIterator[str]:
-    listener = Listener(app, tls=tls)
-    listening = socket.create_server(("127.0.0.1", 0))
-    await listener.start(listening)
-    try:
-        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        await listener.stop(NOTICE_WITHIN_S)
 
 
 class LoopbackServers:

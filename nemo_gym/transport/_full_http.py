@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from nemo_gym.config.tls import context_trusting_also
+from nemo_gym.tls import context_trusting_also
 from nemo_gym.transport._errors import DISCONNECTED, MALFORMED_ANSWER, call_failed
 from nemo_gym.transport._plain_http import CONNECT_TIMEOUT_S, IDLE_S, build_connect_error, probe_when_silent
 from nemo_gym.transport.calls import Call, Reply

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from nemo_gym.config.tls import context_trusting
 from nemo_gym.processes.event_loop_thread import run_blocking
+from nemo_gym.tls import context_trusting
 from nemo_gym.transport._errors import call_failed
 from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import Call, Reply

@@ -171,7 +171,7 @@ class Caller:
             last: TransportError | Reply
             try:
                 last = await self.transport.send(url, call)
-                if last.status < 300 and not self._out:
+                if last.status < 300 and not self._out:  # most calls: no breaker needs to hear of the answer
                     return last
             except TransportError as error:
                 last = error

@@ -71,6 +71,7 @@ class Timer:
         if not self._has_expired:
             return False
         self._has_expired = False
+        # A cancellation from outside that came meanwhile is not this timer's to take back.
         return self._task.uncancel() <= self._cancelled_before
 
     def expire(self) -> None:

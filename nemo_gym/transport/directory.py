@@ -10,7 +10,6 @@ from typing import Any
 from nemo_gym.config.addresses import find_called_host
 from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.problems import did_you_mean
-from nemo_gym.config.tls import uses_tls
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import member
 from nemo_gym.names import (
@@ -20,6 +19,7 @@ from nemo_gym.names import (
     REPLICA_PORTS_KEY,
     SERVER_KINDS,
 )
+from nemo_gym.tls import uses_tls
 
 
 def base_url(host: str, port: int, *, is_tls: bool = False) -> str:

@@ -17,7 +17,7 @@ from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from nemo_gym.config.tls import context_trusting
+from nemo_gym.tls import context_trusting
 from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import Call, Reply
 
@@ -59,7 +59,7 @@ class HttpTransport:
         """`in_flight`: the most calls at once; by default derived from the limit of open files.
 
         `ca`: the file of certificates that `https://` servers of a gym must be signed by; None for a transport to other
-        servers, or to a gym without TLS. Raises `ConfigErrors` if it is unusable.
+        servers, or to a gym without TLS. Raises `ConfigError` if it is unusable.
         """
         self._most_in_flight = in_flight
         self._ca = ca

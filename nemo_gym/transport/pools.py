@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nemo_gym.config.tls import read_ca
+from nemo_gym.tls import read_ca
 from nemo_gym.transport.circuit_breaker import find_breakers
 from nemo_gym.transport.http import HttpTransport
 

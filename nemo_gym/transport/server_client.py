@@ -19,12 +19,12 @@ from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import clock
 from nemo_gym.config.keys import DEFAULT_HOST
-from nemo_gym.config.tls import read_ca, uses_tls
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
 from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.names import CALL_ROUTES, HEAD_SERVER, TLS_KEY, TOKEN_HEADER
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
+from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport import Call, Caller, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import Received, cookie_header
 from nemo_gym.transport.context import (

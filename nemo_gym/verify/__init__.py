@@ -1,8 +1,9 @@
 """Building blocks that verifiers of two or more environments share. docs/verification.md explains when to use each.
 
     answers, code_blocks          find the final answer, or the code, in a response
-    matching, numbers, math_equality, json_equality, json_schema, patterns
-                                  compare texts, quantities, formulas and JSON values
+    matching, numbers, json_equality, json_schema, patterns
+                                  compare texts, quantities and JSON values
+    notation, typesetting, units  one spelling of formulas; units of measurement
     code_execution                run a Python solution against its tests
     state, function_calls         compare the resulting state, or the calls made, with the expected ones
     judge, equivalence_judge      ask a judge model

@@ -17,12 +17,12 @@ _LONGEST = 120
 _OPENING = r"[\s$*_:\\(\[{\"'“‘]*"
 _CLOSING = r"[\s$*_\\)\]}\"'”’]*"
 _RESULT = r"(?:answer|result|solution|value|number|guess|choice)"
-_MISTAKE = r"(?:a|an|my|the)\s+(?:\w+\s+)?(?:mistake|error)"
+_MISTAKE = r"(?:a|an|my|the)\s+(?:\w+\s+)?(?:mistake|error|lie)"
 _WRONG = r"(?:wrong|incorrect|false|untrue|invalid|mistaken|erroneous|impossible)"
 _MORE = r"(?:more|less|greater|fewer|smaller|larger|bigger|lower|higher)"
 _BEFORE = re.compile(
     rf"""(?:
-        (?:\b(?:not|never|cannot|nor|neither|rather\s+than|instead\s+of)|n['’]t)
+        (?:\b(?:not|never|cannot|nor|neither|rather\s+than|instead\s+of)|n['’]t(?!\s*:))
         (?:\s+(?:be|equal(?:\s+to)?|a|an|the))*
       | \b(?:following|this)\b[^.!?\n]{{0,40}}\s(?:is|are)\s+{_WRONG}\s*[:：]
       | (?:^|[.!?\n])\s*{_WRONG}\s*[:：]
@@ -49,6 +49,7 @@ _AFTER = re.compile(
       | \?{_CLOSING}(?:no|nope|never|{_WRONG})\b
       | [.(\[:–—-]*\s*{_WRONG}[).\]!\s]*$
       | \s*(?:[✗✘❌✖]|nope\b)
+      | \s*(?:is|was)\s+what\s+(?:most|many|some|other|few)\b
       | ,?\s*or\s+(?:{_MORE}|above|below|over|under|up)\b(?!\s+\w+ly\b)
       | ,?\s*and\s+(?:above|below|over|under|up|{_MORE})\s*(?:[.,;!]|$)
       | \s*at\s+(?:least|most)\b

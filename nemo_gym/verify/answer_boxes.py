@@ -42,7 +42,7 @@ def last_boxed(text: str) -> str | None:
     r"""Return the content of the last complete `\boxed{…}`, of nested boxes the innermost. Runs in linear time.
 
     Boxes that the words around them deny or change do not count. Boxes joined by "or", "and" or a comma are one:
-    "\boxed{1} or \boxed{2}" is "1 or 2".
+    "\boxed{1} or \boxed{2}" is "1 or 2". So are boxes side by side.
     """
     stated = find_box(text)
     return stated.answer if stated else None
@@ -63,15 +63,16 @@ def find_box(text: str) -> Stated | None:
             if after.start - before.end < LONGEST_JOINT
             else None
         )
-        if joint is None:
+        if joint is None and not _SIDE_BY_SIDE.fullmatch(text, before.end + 1, after.start):
             break
         other, after = text[before.content_start : before.end].strip(), before
-        content = content if other == content else f"{other} {joint[1]} {content}"
+        content = content if other == content else f"{other} {joint[1] if joint else ','} {content}"
     return Stated(content, text[last.end + 1 :])
 
 
 LONGEST_JOINT = 40
 _JOINT = re.compile(r"[\s$*_\\()\]\[]*(or|and|,|;|/|&)(?:\s*(?:or|and|else|maybe|perhaps))*[\s$*_\\()\]\[]*")
+_SIDE_BY_SIDE = re.compile(r"(?:[ \t$]|\\[ ,;:!]|\\q?quad)*")
 
 
 def find_boxes(text: str) -> list[_Box]:

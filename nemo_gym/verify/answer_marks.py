@@ -8,14 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = [
-    "ANSWER_WORDS",
-    "FOREIGN_ANSWER_WORDS",
-    "WEAK_ANSWER_MARKS",
-    "find_aside",
-    "is_other_case",
-    "match_mark",
-]
+__all__ = ["ANSWER_WORDS", "FOREIGN_ANSWER_WORDS", "WEAK_ANSWER_MARKS"]
 
 _VERDICT = r"(?:correct|right|wrong|incorrect|clear|obvious|unique|below|above|as follows)\b"
 """Words that say something about an answer, after "the answer is"."""
@@ -39,8 +32,8 @@ _WORDS_OF_LANGUAGES = (
     (r"richtige\s+option", r"", r"ist"),
     (r"cevap", r"", r"olarak"),
     (r"jawaban(?:nya)?", r"(?:\s+yang\s+benar)?", r"adalah"),
-    (r"đáp\s+án", r"(?:\s+đúng)?", r"là"),
-    (r"(?:الجواب|الإجابة)", r"(?:\s+الصحيحة)?", r"(?:هو|هي)"),
+    (r"đáp\s+(?:án|số)", r"(?:\s+đúng)?", r"là"),
+    (r"(?:الجواب|الإجابة)", r"(?:\s+(?:الصحيحة|الصحيح|النهائي|النهائية))?", r"(?:هو|هي)"),
     (r"उत्तर", r"", r"है"),
     (r"(?:правильный\s+)?ответ", r"", r"[-–—]"),
 )
@@ -51,7 +44,7 @@ FOREIGN_ANSWER_WORDS = (
     *(
         re.compile(
             rf"(?i:.*\b{noun}{between}\s*(?:{verb}(?!\w)\s*[:：]?|[:：=])\s*+"
-            r"(?:(?:la|le|el|il|o|a|die|de)\s+|l['’])?(?:(?:option|opción|opção|opzione|optie|letra|lettre|lettera)\s+)?"
+            r"(?:(?:la|le|el|il|o|a|die|de)\s+|l['’])?(?:(?:option|opción|opção|opzione|optie|letra|lettre|lettera|вариант)\s+)?"
             r"(?!(?:pas|nicht|no|non|não|niet|не|inte|ikke|nie)\b)(?P<answer>.*))"
         )
         for noun, between, verb in _WORDS_OF_LANGUAGES
@@ -100,7 +93,8 @@ CORRECTED_ANSWER = (
 
 _OTHERS = (
     r"(?:many|most|some|few|people|students?|others|one|someone|somebody|anyone|everyone|they|he|she|textbooks?|authors?"
-    r"|books?|keys?|readers?|beginners?|calculators?|friends?|colleagues?|teachers?|sources?|manuals?|models?)"
+    r"|books?|keys?|readers?|beginners?|calculators?|friends?|colleagues?|teachers?|sources?|manuals?|models?|brother|sister"
+    r"|mother|father|mom|dad|wife|husband|son|daughter|uncle|aunt|boss|tutor|neighbou?r|classmates?|forums?|websites?|internet)"
 )
 _SAYING = (
     r"(?:say|says|said|think|thinks|thought|claim|claims|claimed|believe|believes|believed|argue|argues|assume|assumes"
@@ -111,7 +105,12 @@ _ASIDE = re.compile(
     r"|intuitive|least|worst|earlier|previous|prior|former|old|original|initial|first|textbook|book|key"
     r"|their|his|her|(?!(?:it|that|this|here|there|let|what|question|problem|task)['’])[a-z]+['’]s|students?['’])"
     r"\s+(?:[a-z]+\s+){0,2}answers?\b"
-    rf"|\b{_OTHERS}\b[^.!?;]{{0,60}}?\b{_SAYING}\b[^.!?;]*\banswer\b)[^.!?;]*\Z",
+    rf"|\b{_OTHERS}\b[^.!?;]{{0,60}}?\b{_SAYING}\b[^.!?;]*\banswer\b"
+    rf"|\baccording\s+to\s+(?:the\s+|my\s+|a\s+|an\s+)?{_OTHERS}\b[^.!?;]*\banswer\b"
+    r"|\b(?:untrue|false|wrong|incorrect|not\s+true)\s+(?:to\s+say\s+)?that\b[^.!?;]*\banswer\b"
+    r"|\b(?:for|in|of|to)\s+the\s+(?:previous|preceding|last|earlier|other|next)\s+(?:question|exercise|problem|task|one)\b"
+    r"[^.!?;]*\banswer\b|\bif\s+the\s+(?:question|problem|task|exercise)\s+(?:is|was|were|had|asked|asks)\b[^.!?;]*\banswer\b"
+    r")[^.!?;]*\Z",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
@@ -125,12 +124,17 @@ def find_aside(lead: str) -> int | None:
 
     `lead` is a line up to its answer: "The wrong answer is", "Many say the answer is", "My earlier answer was".
     """
+    start = _find_clause(lead)
+    return start if _ASIDE.search(_MARK_END.sub("", lead[start:])) else None
+
+
+def _find_clause(lead: str) -> int:
+    """Return where the clause begins in which a mark stands."""
     skipped = max(0, len(lead) - _LONGEST_LEAD)
     said = _MARK_END.sub("", lead[skipped:])
     start = max((clause.end() for clause in _CLAUSE.finditer(said)), default=0)
     contrast = _CONTRAST.match(said, start)
-    start = contrast.end() if contrast else start
-    return skipped + start if _ASIDE.search(said[start:]) else None
+    return skipped + (contrast.end() if contrast else start)
 
 
 _MARK_END = re.compile(r"\s*(?:[:：=]|\b(?:is|was)\b)?\W*\Z")
@@ -156,13 +160,17 @@ def is_other_case(lead: str) -> bool:
 
 
 _MOST_ASIDES = 10
+_DENIED_NUMBER = re.compile(r"not\s+[-+$\\(]*\d[^\s,;]*\s*(?:[.!;]|\Z)", re.IGNORECASE)
+"""What no statement of an answer says: "The answer is not 7"."""
 
 
 def match_mark(line: str, marks: Sequence[re.Pattern[str]]) -> re.Match[str] | None:
-    """Return the first of `marks` in a line, without the clauses that speak of another answer at its end."""
+    """Return the first of `marks` in a line, without clauses at its end that speak of another answer or deny one."""
     for _ in range(_MOST_ASIDES):
         found = next((match for mark in marks if (match := mark.match(line))), None)
-        aside = find_aside(found.string[: found.start("answer")]) if found else None
+        lead = found.string[: found.start("answer")] if found else ""
+        is_denied = found is not None and _DENIED_NUMBER.match(found["answer"]) is not None
+        aside = _find_clause(lead) if is_denied else find_aside(lead)
         if found is None or aside is None:
             return found
         line = line[:aside].rstrip(" ,(–—-")

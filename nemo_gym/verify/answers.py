@@ -46,10 +46,12 @@ from nemo_gym.verify.answer_marks import (
 )
 from nemo_gym.verify.conclusions import find_conclusion, is_value
 from nemo_gym.verify.corrections import find_retraction, is_crossed_out
+from nemo_gym.verify.sentences import cut_first_sentence
 
 __all__ = [
     "MAX_SEARCHED_CHARS",
     "AnswerForm",
+    "FinalAnswer",
     "final_answer",
     "final_text",
     "find_json",
@@ -169,6 +171,8 @@ _SUPPOSED = re.compile(
     r"|tempting|someone|example|says?|said|claims?|n['’]t)\b[^.!?]*$",
     re.IGNORECASE,
 )
+_CONTRAST = re.compile(r"[,;]\s+(?:but|however|yet)\b", re.IGNORECASE)
+"""Words between what others say and the statement of the answer: "Many say 5, but the answer is"."""
 _VERDICT_WORDS = re.compile(r"(?:yes|no|true|false|none|zero|[a-zA-Z])\W*", re.IGNORECASE)
 _ROUNDED = re.compile(r"\b(?:approx|rounded|about|roughly)|≈", re.IGNORECASE)
 
@@ -180,7 +184,11 @@ def _is_other(later: Stated, answer: str, form: AnswerForm) -> bool:
     """
     if form is not AnswerForm.LINE:
         return True
-    if _SUPPOSED.search(later.lead) or is_other_case(later.lead) or _ROUNDED.search(later.answer):
+    if (
+        _SUPPOSED.search(_CONTRAST.split(later.lead)[-1])
+        or is_other_case(later.lead)
+        or _ROUNDED.search(later.answer)
+    ):
         return False
     if not (is_value(later.answer) or _VERDICT_WORDS.fullmatch(later.answer)):
         return False
@@ -217,8 +225,8 @@ _JSON_END = re.compile(r"\}\s*(?:```\s*)?\Z")
 _JSON_START = re.compile(r"\{\s*\"")
 
 
-def find_json(text: str) -> Stated | None:
-    """Return the value of "answer" or "final_answer" in the JSON object that ends `text`: a text or a number."""
+def find_json(text: str, names: Sequence[str] = ("final_answer", "answer")) -> Stated | None:
+    """Return the value of the first of `names` in the JSON object that ends `text`: a text or a number."""
     end = _JSON_END.search(text[-100:])
     start = _JSON_START.search(text) if end else None
     if end is None or start is None:
@@ -227,20 +235,11 @@ def find_json(text: str) -> Stated | None:
         value = json.loads(text[start.start() : len(text) - len(text[-100:]) + end.start() + 1])
     except (ValueError, RecursionError):
         return None
-    answer = value.get("final_answer", value.get("answer"))
+    answer = next((value[name] for name in names if name in value), None)
     return Stated(str(answer), "") if isinstance(answer, str | int | float) else None
 
 
 _EMPHASIS = re.compile(r"`|(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
-_FULL_STOP = re.compile(r"\.(?=\s|$)")
-_ABBREVIATION = re.compile(
-    r"(?:st|mr|mrs|ms|dr|prof|rev|hon|gen|col|sgt|capt|lt|sen|gov|rep|jr|sr|mt|ft|no|vs|inc|ltd|co|corp|approx|etc"
-    r"|e\.g|i\.e|ca|cf|vol|fig|ave|blvd|rd|(?:[a-z]\.)+[a-z])",
-    re.IGNORECASE,
-)
-_NAME_PARTICLES = frozenset({"de", "da", "di", "van", "von", "der", "of", "the", "and"})
-_LONGEST_ANSWER = 2_000
-"""A longer answer is not searched for the end of its first sentence."""
 
 
 def last_answer_line(text: str, marks: Sequence[re.Pattern[str]] = ANSWER_MARKS) -> str | None:
@@ -254,7 +253,7 @@ def find_line(text: str, marks: Sequence[re.Pattern[str]]) -> Stated | None:
     line = find_marked_line(text, marks)
     if line is None or not line.answer:
         return None
-    rest = line.answer[len(_first_sentence(line.answer)) :].lstrip(".")
+    rest = line.answer[len(cut_first_sentence(line.answer)) :].lstrip(".")
     return Stated(tidy(line.answer), f"{rest}\n{line.rest}", line.lead)
 
 
@@ -281,8 +280,8 @@ def last_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> str | None:
 def find_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> Stated | None:
     """Return `last_marked_line`, which may be empty, and the lines after it.
 
-    A line about another answer ("The wrong answer is 7") is none. One about another case ("For n=4 the answer is 7")
-    counts if there is no other.
+    A line about another answer ("The wrong answer is 7"), or that denies its number ("The answer is not 7"), is none.
+    One about another case ("For n=4 the answer is 7") counts if there is no other.
     """
     lines = _write_denials(text).splitlines()
     other_case: Stated | None = None
@@ -355,7 +354,9 @@ def _is_open_box(lines: Sequence[str]) -> bool:
 
 def tidy(answer: str) -> str:
     """Remove quotes, emphasis, math marks, the reason behind a number, and the text after the sentence."""
-    sentence = _REASON.sub("", _first_sentence(answer.strip())).strip().strip("\"'“”")
+    sentence = _REASON.sub("", cut_first_sentence(answer.strip())).strip().strip("\"'“”")
+    for remark, plain in _REMARKS:
+        sentence = remark.sub(plain, sentence)
     emphasized = _EMPHASIZED.fullmatch(sentence)
     return strip_math_marks(emphasized["content"] if emphasized else sentence)
 
@@ -366,6 +367,28 @@ _REASON = re.compile(
     re.DOTALL,
 )
 """The reason or remark that follows a number or a formula: "18, since 9*2=18", "$x=1$ is the only solution"."""
+_NOT_ELSEWHERE = r"(?:not|no|nicht|et\s+non|non|y\s+no|und\s+nicht|e\s+não|não|niet|не)"
+_REMARKS = (
+    # not 6, as one may think, but 7
+    (
+        re.compile(r"\Anot\s[^.;:]{1,80}?,?\s+but\s+(?:rather\s+|in\s+fact\s+)?(?=[-+$\\\d])", re.IGNORECASE),
+        "",
+    ),
+    # $81$ !: after a space the mark is no factorial
+    (re.compile(r"(?<=[$)\]])\s+!\Z"), ""),
+    # 81 (not 18, which is the sum)
+    (re.compile(rf"(?<=[\d}}$%\]])\s+\({_NOT_ELSEWHERE}\s[^()]*\)\Z", re.IGNORECASE), ""),
+    # 3/4, that is, 0.75
+    (
+        re.compile(
+            r"(?<=[\d}$%\]]),\s*(?:that\s+is|i\.e\.|or\s+equivalently|d\.\s?h\.|das\s+heißt|o\s+sea|es\s+decir|c['’]est-à-dire"
+            r"|soit|cioè|ou\s+seja|т\.\s?е\.|то\s+есть)\s*,?\s*(?=[-+$\\\d])",
+            re.IGNORECASE,
+        ),
+        " = ",
+    ),
+)
+"""Words beside a number that leave its value, and what stands in their place."""
 _EMPHASIZED = re.compile(
     r"(?:(?P<mark>[*_])(?=[^\s*_])|<(?P<tag>b|strong|i|em|u|code|mark)>)(?P<content>[^*<>]*)"
     r"(?(mark)(?P=mark)|</(?P=tag)>)",
@@ -380,6 +403,8 @@ _INNER_MARK = re.compile(
 
 def read_inner_answer(answer: str) -> str:
     r"""Return the answer in an answer with a second mark: "Answer: 5" in a box, `\boxed{5}` in a tag."""
+    emphasized = _EMPHASIZED_ANSWER.fullmatch(answer)
+    answer = emphasized["answer"] if emphasized else answer
     boxed = last_boxed(answer) if _ONE_BOX.fullmatch(answer) else None
     if boxed:
         return boxed
@@ -387,28 +412,8 @@ def read_inner_answer(answer: str) -> str:
     return (cut_at_closing_brace(match["answer"]) if match else "") or answer
 
 
+_EMPHASIZED_ANSWER = re.compile(r"(\*\*|__)(?P<answer>[^*_\s](?:[^*_]*[^*_\s])?)\1")
 _ONE_BOX = re.compile(r"[\s$*]*(?:\\[(\[])?\s*\\(?:boxed|fbox)\s*\{.*\}\s*(?:\\[)\]])?[\s$*.]*", re.DOTALL)
-
-
-def _first_sentence(text: str) -> str:
-    """Return the text before the first full stop that ends a sentence, and not an abbreviation or an initial."""
-    for stop in _FULL_STOP.finditer(text[:_LONGEST_ANSWER]):
-        words = text[: stop.start()].split()
-        word, rest = words[-1].lstrip("(\"'“") if words else "", text[stop.end() : _LONGEST_ANSWER]
-        is_initial = len(word) == 1 and word.isupper() and _goes_on_as_name(rest)
-        if not rest.strip() or not (is_initial or _ABBREVIATION.fullmatch(word)):
-            return text[: stop.start()]
-    return text
-
-
-def _goes_on_as_name(rest: str) -> bool:
-    """Return whether the words up to the next full stop are those of a name: "K. Rowling"."""
-    for word in rest.split():
-        if not (word[0].isupper() or word in _NAME_PARTICLES):
-            return False
-        if word.endswith(".") and len(word) > 2:
-            return True
-    return bool(rest.strip())
 
 
 _TEXT_COMMAND = (

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from nemo_gym.verify.answer_marks import find_aside
+from nemo_gym.verify.number_words import read_number_words
 from nemo_gym.verify.sentences import split_sentences
 
 _SEARCHED = 2_000
@@ -19,7 +21,7 @@ _LONGEST_SENTENCE = 400
 _OPEN = re.compile(
     r"[?？]|\b(?:not|no|never|neither|nor|cannot|\w+n['’]t|wrong|incorrect|false|mistake|tempting|unlikely|or|either|maybe|perhaps"
     r"|possibly|probably|might|may|could|would|should|if|unless|suppose|assume|assuming|let|let['’]s|say|given|told|guess"
-    r"|unsure|sure|unknown|between|about|around|approximately|roughly|nearly|almost|at\s+(?:least|most)"
+    r"|unsure|sure|unknown|between(?=[^.]*\d[^.]*\band\b)|about|around|approximately|roughly|nearly|almost|at\s+(?:least|most)"
     r"|(?:more|less|greater|fewer|smaller|larger|higher|lower)\s+than|up\s+to|above|below|under|over|need|needs|must|will"
     r"|want|next|first|step|try|check|consider|recall|note|remember|start|begin|depends?|estimate[ds]?|question|problem"
     r"|case|example|options?|know|think|believe|hope|decide|possible|some|others?"
@@ -54,8 +56,8 @@ _CONCLUDES = re.compile(
 )
 _BOLD = re.compile(r"\*\*(?P<bold>[^*\n]+)\*\*|__(?P<lined>[^_\n]+)__")
 _FORMULA = re.compile(r"\$\$?(?P<dollars>[^$\n]+)\$\$?|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]")
-_NUMBER = r"[-−]?[$€£¥]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:\s?/\s?\d+)?%?"
-_ANY_NUMBER = re.compile(r"\d[\d.,]*|[½⅓⅔¼¾]")
+_NUMBER = r"[-−]?[$€£¥]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:\s?/\s?\d+|[½⅓⅔¼¾])?%?"
+_ANY_NUMBER = re.compile(r"\d[\d.,]*[½⅓⅔¼¾]?|[½⅓⅔¼¾]")
 _STATES = re.compile(
     r".*(?:\b(?:is|are|was|were|equals?|be|makes?|gives?|becomes?|totals?)\b|=)\s*:?\s*(?P<value>\S.{0,80}?)",
     re.IGNORECASE,
@@ -78,8 +80,11 @@ _AFFIRMED = re.compile(
 _LEADS = (
     r"(?:(?:is|are|was|were|be|equals?|has|have|had|gets?|got|gives?|makes?|made|becomes?|totals?|costs?|takes|took|leaves?"
     r"|left|remain|lasts?|earn(?:s|ed)?|pays?|paid|spen[dt]s?|saves?d?|sells|sold|buys|bought|collect(?:s|ed)|received?s?"
-    r"|weighs?|measures?|contains?|holds?|eats|ate|owes?|travel(?:s|ed)|walk(?:s|ed)|drove|drives|produces?d?)"
-    r"(?:\s+(?:only|exactly|just|now|still|then|thus|therefore|precisely|simply|also|equal\s+to|a\s+total\s+of)){0,2})"
+    r"|weighs?|measures?|contains?|holds?|eats|ate|owes?|travel(?:s|ed)|walk(?:s|ed)|drove|drives|produces?d?"
+    r"|ist|sind|beträgt|ergibt|kostet|hat|est|sont|vaut|fait|coûte|donne|es|son|vale|cuesta|tiene|da|é|são|tem|custa|è|sono"
+    r"|ha|costa|zijn|kost|är|равн[аоы]?|равен|составляет|стоит)"
+    r"(?:\s+(?:only|exactly|just|now|still|then|thus|therefore|precisely|simply|also|equal\s+to|a\s+total\s+of|genau|somit"
+    r"|daher|donc|exactement|égale?\s+à|exactamente|igual\s+a|portanto|dunque|uguale\s+a|dus)){0,2})"
 )
 _TAIL = (
     r"(?:\s+(?!(?:and|but|to|by|page|pages|plus|minus|times|squared|cubed|except|which|that|who|while|half|one|two|three|four"
@@ -95,6 +100,10 @@ _LEFT = re.compile(
 """A number and what it counts, of which that many are left: "73 rolls are left"."""
 _WRITER = re.compile(r"\b(?:I|my|mine|me)\b(?!\s+(?:get|got)\b)")
 _PERCENT = re.compile(r"\s+percent\b(?!\s*(?:of|more|less)\b)", re.IGNORECASE)
+_LABELLED = re.compile(
+    r"\*\*[^\W\d_][^\d:*$]{1,40}:(?:\*\*)?\s*(?P<value>[^\s*][^*:]{0,60}?)(?:\*\*)?[\s.!]*"
+)
+"""A line in bold that names its value, or whose label is in bold: "**Total cost: $12**"."""
 _BOLD_END = re.compile(r"\*\*(?P<bold>[^*\n]{1,60})\*\*[\s.!]*\Z")
 
 
@@ -117,7 +126,7 @@ def find_conclusion(text: str) -> str | None:
     for find in finders:
         value = find(clause)
         if value:
-            return value
+            return None if find_aside(sentence.partition(value)[0]) is not None else value
     return None
 
 
@@ -128,6 +137,9 @@ def _is_ended(sentence: str) -> bool:
 
 def _find_result(clause: str) -> str | None:
     """Return the value of a line that is only a result. A number without "=" or a name before it states nothing."""
+    labelled = _LABELLED.fullmatch(clause)
+    if labelled is not None and is_value(labelled["value"]):
+        return labelled["value"]
     plain = clause.replace("**", "").strip("$ ")
     found = _RESULT.fullmatch(plain)
     value = found["value"].rstrip(" .!$") if found else ""
@@ -177,7 +189,10 @@ def _find_stated(clause: str) -> str | None:
         or _ANY_NUMBER.search(plain[: stated.start("value")])
     ):
         return None
-    is_named = stated["value"].lower().startswith("infinitely")
+    is_named = (
+        stated["value"].lower().startswith("infinitely")
+        or read_number_words(stated["value"].lower()) is not None
+    )
     return (
         stated["value"]
         if is_named or (is_value(stated["value"]) and not _WORD.search(stated["value"]))

@@ -38,7 +38,9 @@ _RETRACTION = re.compile(
         (?:a|an|my|the)\s+(?:\w+\s+)?(?:mistake|error|slip)
       | {_SURELY_EXCLAIMED}(?:i|we)\s+(?:forgot|miscounted|misread|miscalculated|mixed\s+up|overlooked)\b
       | {_MAYBE_EXCLAIMED}i\s+(?:was|am|stand)\s+(?:wrong|mistaken|corrected)
-      | {_MAYBE_EXCLAIMED}(?:scratch|strike|ignore|disregard|forget)\s+(?:that|this|the\s+above|{_ANSWER})
+      | {_MAYBE_EXCLAIMED}(?:i|we)\s+(?:(?:do\s+not|don['’]t)\s+(?:have|know)\s+(?:a|an|the|any)|have\s+no)\s+
+        (?:\w+\s+)?(?:answer|result|solution|idea)\b
+      | {_MAYBE_EXCLAIMED}(?:please\s+)?(?:scratch|strike|ignore|disregard|forget)\s+(?:that|this|the\s+above|{_ANSWER})
         (?!\s+\w+\s+(?:if|because)\b)
       | {_MAYBE_EXCLAIMED}i\s+(?:take\s+(?:that|it|this)\s+back|retract)
       | just\s+kidding\b

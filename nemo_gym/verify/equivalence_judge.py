@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nemo_gym.config.prompts import PromptConfig
+from nemo_gym.inputs.prompts import PromptConfig
 from nemo_gym.transport.server_client import ServerClient
 from nemo_gym.verify.judge import Judge, JudgeEvaluation, Judgement, label_reader
 

@@ -31,9 +31,9 @@ from typing import Any, Generic, TypeVar
 import orjson
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
-from nemo_gym.config.prompts import PromptConfig, fill_prompt
 from nemo_gym.config.types import ModelServerRef
 from nemo_gym.failures import ConfigError, JudgeError, VerifierError
+from nemo_gym.inputs.prompts import PromptConfig, fill_prompt
 from nemo_gym.responses.items import EasyInputMessage
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.transport.server_client import ServerClient

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from nemo_gym.verify._notation import is_same_spelling, normalize_spelling, write_scripts
 from nemo_gym.verify._rewriting import Rewriting
-from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.answers import unwrap_text
 from nemo_gym.verify.folding import fold_compatibility
+from nemo_gym.verify.notation import is_same_spelling, normalize_spelling, write_scripts
+from nemo_gym.verify.typesetting import strip_typesetting
 
 __all__ = [
     "DENIAL",

@@ -11,13 +11,21 @@ import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from nemo_gym.verify._notation import write_scripts
 from nemo_gym.verify._rewriting import Rewriting
-from nemo_gym.verify._typesetting import strip_typesetting
 from nemo_gym.verify.folding import fold_compatibility
+from nemo_gym.verify.notation import write_scripts
+from nemo_gym.verify.typesetting import strip_typesetting
 from nemo_gym.verify.units import NO_UNIT, PERCENT, Unit, are_comparable, read_counted, read_unit
 
-__all__ = ["Quantity", "is_same_quantity", "read_quantity"]
+__all__ = [
+    "MAX_CHARS",
+    "MAX_EXPONENT",
+    "TOLERANCE",
+    "Quantity",
+    "is_same_quantity",
+    "is_same_value",
+    "read_quantity",
+]
 
 MAX_CHARS = 400
 MAX_EXPONENT = 400

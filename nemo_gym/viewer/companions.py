@@ -186,10 +186,10 @@ def read_estimate(path: Path, homes: Sequence[Path]) -> RunFigures:
         return RunFigures(
             {}, found.mark_damaged(path, "is damaged: mean, low and high must be numbers").problem
         )
-    aim = str(found.content.get("aim"))
-    return RunFigures(
-        {"mean": numbers["mean"], "interval": [numbers["low"], numbers["high"]], "aim": aim}, None
-    )
+    aim, text = str(found.content.get("aim")), found.content.get("text")
+    lines = [line for line in text if isinstance(line, str)] if isinstance(text, list) else []
+    interval = [numbers["low"], numbers["high"]]
+    return RunFigures({"mean": numbers["mean"], "interval": interval, "aim": aim, "estimate": lines})
 
 
 def _agents_in(content: Any) -> Iterator[dict[str, float]]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from nemo_gym.config.loading import outline
 from nemo_gym.config.problems import Problems
-from nemo_gym.config.secrets import hide_secrets, secret_values
+from nemo_gym.config.secrets import add_copies, hide_secrets, secret_values
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.json_objects import dump_json, parse_json, parse_object
 from nemo_gym.rollouts.lookback.comparison import compare
@@ -139,9 +139,9 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
     return found
 
 
-def _list_known_secrets() -> set[str]:
-    """Return the secrets of the environment and of `env.yaml`."""
-    return secret_values(dict(os.environ)) | secret_values(outline([], Path.cwd(), Problems()))
+def _list_known_secrets() -> frozenset[str]:
+    """Return the secrets of the environment and of `env.yaml`, and their copies in other spellings."""
+    return add_copies(secret_values(dict(os.environ)) | secret_values(outline([], Path.cwd(), Problems())))
 
 
 def _details(run: Run, kinds: Mapping[str, _Selected], secrets: Iterable[str]) -> dict[str, Any]:

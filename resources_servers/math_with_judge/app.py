@@ -24,9 +24,9 @@ from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import AnswerForm, final_answer, final_text
 from nemo_gym.verify.equivalence_judge import Comparison, EquivalenceJudge
 from nemo_gym.verify.judge import JudgeEvaluation, JudgeOptions
-from nemo_gym.verify.math_equality import TIMEOUT_S, Equality, Rejection, compare
-from nemo_gym.verify.stated_units import add_unit
 from resources_servers.math_with_judge.judging import make_judge
+from resources_servers.math_with_judge.math_equality import TIMEOUT_S, Equality, Rejection, compare
+from resources_servers.math_with_judge.stated_units import add_unit
 
 
 class LibraryJudgeMathResourcesServerConfig(BaseResourcesServerConfig, JudgeOptions):

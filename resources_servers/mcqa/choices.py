@@ -144,7 +144,7 @@ def _find_marked(text: str, options: Options) -> Iterator[_Marked]:
 
 
 def _find_unmarked(text: str, options: Options) -> str | None:
-    answer = find_json(text)
+    answer = find_json(text, _NAMES_IN_JSON)
     if answer is not None:
         return stated_choice(answer.answer, options)
     choice = bare_choice(text, options) or _find_explained(text, options)
@@ -152,6 +152,7 @@ def _find_unmarked(text: str, options: Options) -> str | None:
     return conclusion.letter if conclusion is not None else choice or find_lone_name(text, options)
 
 
+_NAMES_IN_JSON = ("final_answer", "answer", "choice", "option", "letter")
 _EXPLAINED = re.compile(r"\W*[A-Z]\W*\s(?:because|since|due\s+to|given\s+that)\b")
 
 

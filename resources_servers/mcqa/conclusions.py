@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nemo_gym.verify.answer_marks import FOREIGN_ANSWER_WORDS
+from nemo_gym.verify.answer_marks import FOREIGN_ANSWER_WORDS, find_aside
 from nemo_gym.verify.corrections import find_retraction, is_crossed_out
 from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.option_texts import Options, find_same, has_phrase
@@ -81,7 +81,7 @@ _AFTER = re.compile(
     r"|think|believe|thoughts?|reflection))\s)"
     r"\(?(?P<letter>[A-Z])\b\)?(?:\s*[,(:][^,()]{1,80}[,)])?\s*"
     r"(?:(?i:rather\s+than|,?\s*not)\s+(?i:(?:option|choice)\s+)?\(?[A-Z]\)?,?\s+)?"
-    rf"(?i:(?:is|must\s+be|has\s+to\s+be|remains|['’]s){_SURELY}(?:\s+(?:the|also))?\s+"
+    rf"(?i:it\s+is(?=\W*$)|(?:is|must\s+be|has\s+to\s+be|remains|['’]s){_SURELY}(?:\s+(?:the|also))?\s+"
     rf"(?:(?:{_BEST}\s+){{0,2}}{_KIND}|correct|right|true|valid|it|(?:better|best)(?=\W*$))"
     r"(?=\s*(?:$|[.,;:!)]|\s(?:because|since|as|given|due|for|here|by)\b)))"
 )
@@ -91,7 +91,8 @@ _AFTER_ELSEWHERE = re.compile(
     r"|antwoord|letra|lettre|lettera|вариант|ответ)\s)\(?(?P<letter>[A-Z])\b\)?\s+"
     r"(?i:ist|est|es|è|é|está|is|är|er|jest|—|-)\s+(?i:(?:die|das|la|le|el|il|o|a|de|het)\s+)?(?i:bonne|richtige?|korrekt"
     r"|corre(?:ct[aeo]?|t[ao])|exacte?|giust[ao]|esatta|corrett[ao]|cert[ao]|juiste?|rätt|riktig|poprawna|правильн\w+|верн\w+)"
-    r"(?i:\s+(?:antwort|option|réponse|respuesta|opción|risposta|resposta|opção|antwoord|svar|ответ|вариант))?\W*$"
+    r"(?i:\s+(?:antwort|option|réponse|respuesta|opción|risposta|resposta|opção|antwoord|svar|ответ|вариант))?"
+    r"(?=\W*$|,?\s+(?i:weil|da|denn|car|parce\s+que|puisque|porque|ya\s+que|pois|perché|poiché|omdat|want|потому|так\s+как)\b)"
     r"|(?:选项|選項|答案)?\s*(?P<bare>[A-Z])\s*(?:选项|選項)?\s*(?:是|为)?正[确確](?:的|答案|选项)*\W*$"
 )
 """The same in other languages, at the end of a sentence: "Option B ist richtig"."""
@@ -113,7 +114,7 @@ _SUPPOSED = re.compile(
 )
 _DENIED = re.compile(
     r"\b(?:not|either|\w+n['’]t|cannot|never|between|neither|wrong|incorrect|false|to|\d(?:nd|rd|th)|second(?!\s+thoughts?)|third|another"
-    r"|least|worst|common|tempted|tempting|earlier|previous|prior|original|old|initial|textbook|book|key|first|initially|originally|previously)\b[^,.;!?]*$",
+    r"|although|though|whereas|least|worst|common|tempted|tempting|earlier|previous|prior|original|old|initial|textbook|book|key|first|initially|originally|previously)\b[^,.;!?]*$",
     re.IGNORECASE,
 )
 """Words before a cue that make its statement a guess, a condition or another's; that deny it."""
@@ -167,7 +168,11 @@ def _find_before(sentence: str, options: Options) -> Iterator[_Found]:
     for cue, may_explain in _BEFORE:
         for match in cue.finditer(sentence):
             statement = sentence[match.end() :]
-            if _is_open(sentence[: match.start()]):
+            is_aside = find_aside(sentence[: match.end()]) is not None
+            if is_aside or _is_open(sentence[: match.start()]) or _REPORTED.match(statement):
+                continue
+            if _ALSO.search(sentence[: match.start()]):
+                yield _Found(match.end(), Conclusion(None))
                 continue
             letter = _read_name(statement, options, may_explain=may_explain)
             if letter or _names_several(statement, options):
@@ -178,6 +183,16 @@ def _find_before(sentence: str, options: Options) -> Iterator[_Found]:
         if line and letter:
             is_kept = not is_crossed_out(line["answer"])
             yield _Found(line.start("answer"), Conclusion(letter if is_kept else None))
+
+
+_REPORTED = re.compile(
+    r"(?:(?:often|commonly|widely|usually|generally|sometimes|frequently)\s+)?(?:believed|thought|said|assumed|considered"
+    r"|claimed|taken|mistaken)\b|(?:untrue|false|wrong|incorrect|not\s+true)\s+(?:to\s+say\s+)?that\b",
+    re.IGNORECASE,
+)
+"""Words that begin what others say, or what is denied."""
+_ALSO = re.compile(r"\balso\s+\Z", re.IGNORECASE)
+"""Words before a second choice: "I choose B; I also choose C"."""
 
 
 def _find_after(sentence: str, options: Options) -> Iterator[_Found]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from nemo_gym.verify.answer_marks import find_aside
 from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.last_names import find_last_name
 from resources_servers.mcqa.option_texts import Options, find_same, has_phrase, plain_text
@@ -144,6 +145,10 @@ _OPEN = re.compile(
 )
 
 
+_CHANGED = re.compile(r"[-−+<>≤≥≠~≈±^/*×·√]\s*\Z")
+"""A sign before a number or a formula that makes another one of it."""
+
+
 def _find_stated_text(sentence: str, options: Options) -> str | None:
     """Return the only option whose text a sentence names, at its end and after its verb."""
     said = sentence.strip(" .!*_")
@@ -153,6 +158,8 @@ def _find_stated_text(sentence: str, options: Options) -> str | None:
         return None
     own = plain_text(options[longest]).strip(" .")
     lead = said[: len(said) - len(own)]
+    if _CHANGED.search(lead) or find_aside(lead) is not None:
+        return None
     if not said.lower().endswith(own.lower()) or _OPEN.search(lead) or _STATES.search(lead) is None:
         return None
     return longest

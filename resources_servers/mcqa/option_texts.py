@@ -30,6 +30,9 @@ def find_same(statement: str, options: Options) -> str | None:
 
 _LONGEST_TYPESETTING = 400
 """A statement that is longer than an option's text by more than its typesetting is not that text."""
+_OF_THESE = re.compile(
+    r"\b(none|all)\s+of\s+(?:these|those|them|the\s+(?:above|options|choices|answers)|the\s+(?:above|given)\s+(?:options|choices|answers))\Z"
+)
 _ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\S)")
 
 
@@ -41,7 +44,7 @@ def is_same_text(text: str, said: str) -> bool:
     numbers = read_quantity(one), read_quantity(other)
     if numbers[0] is not None and numbers[1] is not None:
         return is_same_number(numbers[0], numbers[1])
-    wanted, given = normalize(one), normalize(other)
+    wanted, given = (_OF_THESE.sub(r"\1 of the above", normalize(text)) for text in (one, other))
     if wanted and (wanted == given or _ARTICLE.sub("", given) == _ARTICLE.sub("", wanted)):
         return True
     if is_same_molecule(text, said):

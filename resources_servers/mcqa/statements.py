@@ -52,7 +52,7 @@ def find_lettered(
         bool(label)
         or has_own_text
         or lead.endswith("#")
-        or rest[0] in ",;"
+        or rest[0] in ",;("
         or REASON.match(rest.lstrip(" ,;:(–—-")) is not None
         or (may_explain and strip_denied_others(rest, letter, options) != rest)
     )

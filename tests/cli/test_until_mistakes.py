@@ -26,6 +26,8 @@ MISTAKES = [
     (COLLECT, [AIM, "+reward_range=[0,inf]"], "Rewards without bounds have no interval"),
     (COLLECT, ["+generalize=true"], "the run has no +until"),
     (COLLECT, ["+max_rollouts=100"], "the run has no +until"),
+    (COLLECT, ["+max_total_tokens=100"], "the run has no +until"),
+    (COLLECT, [AIM, "+max_total_tokens=0"], "greater than or equal to 1"),
     (COLLECT, [AIM, "+generalize=true"], "add tasks, or leave +generalize=true out"),
     (COLLECT, [AIM, "+max_rollouts=20"], "even if all rewards agree"),
     (COLLECT, [AIM, "+interleave_repeats=true"], "so it excludes +interleave_repeats=true"),

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nemo_gym.launch.nodes.draining import LEARNT_WITHIN_S
+from nemo_gym.launch.nodes.scaling import LEARNT_WITHIN_S
 from nemo_gym.transport.directory import choose_home
 from tests.cluster.cluster_gym import TASKS, ClusterGym, replicas
 from tests.cluster.namespaces import machines, why_not

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import base64
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.config.secret_forms import HIDDEN
-from nemo_gym.config.secrets import hide_in_text, hide_secrets, is_secret_name, secret_values
+from nemo_gym.config.secrets import add_copies, hide_in_text, hide_secrets, is_secret_name, secret_values
 
 CANARY = "sk-canary-123"
 
@@ -290,3 +292,31 @@ def _shape(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shape(below) for key, below in value.items()}
     return [_shape(item) for item in value] if isinstance(value, list) else "leaf"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tool --token {} --verbose", "tool --api-key={}", "run --client-secret '{}'", "PGPASSWORD={} psql",
+        "export SSHPASSWORD={}", "machine h login me password {}", "tool --hf-token={}",
+    ],
+)  # fmt: skip
+def test_a_secret_of_a_command_line_is_hidden(text: str) -> None:
+    key = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0hL3nR6uX9a"
+    assert hide_in_text(text.format(key)) == text.format(HIDDEN)
+
+
+@pytest.mark.parametrize(
+    "text", ["--tokenizer Qwen2.5-1.5B-x9y8z7", "--max-tokens 1234567890123", "login: x, password unknown"]
+)
+def test_an_option_that_is_no_secret_is_shown(text: str) -> None:
+    assert hide_in_text(text) == text
+
+
+def test_copies_of_a_secret_in_other_spellings_are_hidden() -> None:
+    secret = "p@ss word/123"
+    copies = add_copies({secret})
+    for copy in (secret, quote(secret, safe=""), base64.b64encode(secret.encode()).decode()):
+        assert secret not in hide_in_text(f"printed {copy} here", copies)
+        assert copy.rstrip("=") not in hide_in_text(f"printed {copy} here", copies)
+    assert add_copies({"\ud800-lone"}) > {"\ud800-lone"}

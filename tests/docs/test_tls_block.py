@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.snippets import DOCS, snippets_of
-from nemo_gym.config.tls import find_tls_faults
+from nemo_gym.tls import find_tls_faults
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")

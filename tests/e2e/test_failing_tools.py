@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.gym_command import run_gym
+
 BIN = Path(sys.executable).parent
 APP = Path("resources_servers", "lockbox", "app.py")
 HANDLER = """    async def open_drawer(self, request: Request, body: OpenDrawer) -> dict[str, str | None]:
@@ -49,21 +51,9 @@ def engine(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, environment: dict[str, str]) -> Path:
-    made = run(tmp_path, environment, "env", "init", "lockbox")
+    made = run_gym(tmp_path, environment, "env", "init", "lockbox")
     assert made.returncode == 0, made.stderr
     return tmp_path
-
-
-def run(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from nemo_gym.cli import main; main()", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def rewrite(folder: Path, old: str, new: str) -> None:
@@ -76,7 +66,7 @@ def evaluate(
     folder: Path, environment: dict[str, str], engine: str, *more: str
 ) -> subprocess.CompletedProcess[str]:
     policy = ["--url", engine, "--model", "mock", "+head_server.port=0"]
-    return run(folder, environment, "eval", "run", "lockbox", *policy, "-n", "4", "-o", "r.jsonl", *more)
+    return run_gym(folder, environment, "eval", "run", "lockbox", *policy, "-n", "4", "-o", "r.jsonl", *more)
 
 
 def test_a_tool_that_raises_stops_the_run_and_a_resume_after_the_correction_repeats_it(
@@ -92,7 +82,7 @@ def test_a_tool_that_raises_stops_the_run_and_a_resume_after_the_correction_repe
     assert f"stopped: 6 consecutive calls of `open_drawer` failed: {BOOM}" in said
     (error,) = rows[0]["_ng_tool_errors"]
     assert (error["by"], error["kind"], error["count"]) == ("environment", "raised", 1)
-    ill = run(folder, environment, "eval", "health-check", "r.jsonl")
+    ill = run_gym(folder, environment, "eval", "health-check", "r.jsonl")
     assert ill.returncode == 1
     assert "tool_raised" in ill.stdout
     rewrite(folder, RAISES, HANDLER)

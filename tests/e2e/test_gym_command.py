@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.e2e.gym_command import GYM, run_gym
 from tests.waiting import wait_until
 
 BIN = Path(sys.executable).parent
@@ -54,18 +55,6 @@ def process(
         started.communicate(timeout=60)
 
 
-def run_gym(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from nemo_gym.cli import main; main()", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def policy(url: str) -> list[str]:
     return ["--url", url, "--model", MODEL, "--model-api-key", "env:MY_KEY", "+head_server.port=0"]
 
@@ -94,8 +83,7 @@ def command_lines_below(pid: int) -> list[str]:
 def test_a_gym_starts_by_name_and_serves_a_run_without_servers(
     tmp_path: Path, environment: dict[str, str], engine: str
 ) -> None:
-    program = [sys.executable, "-c", "from nemo_gym.cli import main; main()"]
-    command = [*program, "env", "start", "mcqa", "--json", *policy(engine)]
+    command = [*GYM, "env", "start", "mcqa", "--json", *policy(engine)]
     with process(command, tmp_path, environment) as started:
         wait_until(lambda: (tmp_path / ".nemo_gym_global_config.yaml").exists())
         lines = command_lines_below(started.pid)

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +14,9 @@ from typing import Any
 import pytest
 
 from nemo_gym import PARENT_DIR
+from tests.e2e.gym_command import GYM, run_gym
 from tests.waiting import wait_until
 
-PROGRAM = [sys.executable, "-c", "from nemo_gym.cli import main; main()"]
 AGENT = "lockbox_simple_agent"
 MARK = "_ng_scored_by"
 
@@ -33,14 +32,14 @@ def project(tmp_path: Path, environment: dict[str, str]) -> Path:
     """An empty folder with a new environment."""
     folder = tmp_path / "project"
     folder.mkdir()
-    done = gym(folder, environment, "env", "init", "lockbox")
+    done = run_gym(folder, environment, "env", "init", "lockbox")
     assert done.returncode == 0, done.stderr
     return folder
 
 
 @pytest.fixture
 def policy(tmp_path: Path, environment: dict[str, str]) -> Iterator[list[str]]:
-    with started([*PROGRAM, "mock-engine", "--json"], tmp_path, environment) as engine:
+    with started([*GYM, "mock-engine", "--json"], tmp_path, environment) as engine:
         assert engine.stdout is not None
         url = json.loads(engine.stdout.readline())["base_url"]
         yield ["--url", url, "--model", "mock"]
@@ -61,18 +60,6 @@ def started(
         process.communicate(timeout=60)
 
 
-def gym(folder: Path, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 class Runs:
     """Runs of the environment with one output."""
 
@@ -82,7 +69,7 @@ class Runs:
         self._line = ["eval", "run", "lockbox", *policy, "-o", "r.jsonl", "++head_server.port=0"]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return gym(self._folder, self._environment, *self._line, *words)
+        return run_gym(self._folder, self._environment, *self._line, *words)
 
     def resume(self, *words: str) -> str:
         """Resume, and return what was printed. The run must be complete."""
@@ -242,25 +229,25 @@ def test_the_gym_of_another_folder_is_used_only_if_it_is_named(
     empty.mkdir()
     (empty / "t.jsonl").write_text(task("a"))
     line = ("eval", "run", "--no-serve", "-a", AGENT, "-i", "t.jsonl", "-o", "r.jsonl")
-    start = [*PROGRAM, "env", "start", "lockbox", *policy, "--json", "++head_server.port=0"]
+    start = [*GYM, "env", "start", "lockbox", *policy, "--json", "++head_server.port=0"]
     with started(start, project, environment) as process:
-        wait_until(lambda: gym(project, environment, "env", "status").returncode == 0)
-        (found,) = json.loads(gym(project, environment, "env", "status", "--json").stdout)
+        wait_until(lambda: run_gym(project, environment, "env", "status").returncode == 0)
+        (found,) = json.loads(run_gym(project, environment, "env", "status", "--json").stdout)
         address = found["head"].removeprefix("http://")
         for words in (line, ("env", "scale", "lockbox=2")):
-            done = gym(empty, environment, *words)
+            done = run_gym(empty, environment, *words)
             assert done.returncode == 2
             assert "no gym runs in this folder" in done.stderr
             assert f"the gym of pid {process.pid} in {project} listens at {found['head']}" in done.stderr
             assert "--head HOST:PORT" in done.stderr
-        assert gym(empty, environment, "env", "status").returncode == 1
+        assert run_gym(empty, environment, "env", "status").returncode == 1
         assert not (empty / "r.jsonl").exists()
-        named = gym(empty, environment, *line, "--head", address)
+        named = run_gym(empty, environment, *line, "--head", address)
         assert named.returncode == 0, named.stderr
         process.kill()
         process.wait()
     assert (project / ".nemo_gym_global_config.yaml").exists()  # a gym that is killed leaves its file
-    gone = gym(project, environment, *line[:-4], "-i", str(empty / "t.jsonl"), "-o", "r.jsonl")
+    gone = run_gym(project, environment, *line[:-4], "-i", str(empty / "t.jsonl"), "-o", "r.jsonl")
     assert gone.returncode == 2
     assert "no gym runs in this folder" in gone.stderr
 
@@ -288,7 +275,7 @@ def test_another_engine_of_the_same_name_is_refused_or_marked(
         policy = ["--url", url, "--model", "mock", "--model-api-key", "sk-never-written-down"]
         return Runs(project, environment, policy).run(*words)
 
-    start = [*PROGRAM, "mock-engine", "--json"]
+    start = [*GYM, "mock-engine", "--json"]
     longer = [*start, "+max_model_len=4321"]
     with started(start, tmp_path, environment) as engine:
         assert run_on(engine, "-n", "1").returncode == 0
@@ -314,16 +301,16 @@ def test_a_gym_whose_files_were_edited_is_restarted_or_used_as_it_runs(
     app = project / "resources_servers" / "lockbox" / "app.py"
     tasks = "resources_servers/lockbox/data/example.jsonl"
     line = ("eval", "run", "--no-serve", "-a", AGENT, "-i", tasks, "-o", "r.jsonl")
-    start = [*PROGRAM, "env", "start", "lockbox", *policy, "--json", "++head_server.port=0"]
+    start = [*GYM, "env", "start", "lockbox", *policy, "--json", "++head_server.port=0"]
     with started(start, project, environment):
-        wait_until(lambda: gym(project, environment, "env", "status").returncode == 0)
-        assert gym(project, environment, *line).returncode == 0
+        wait_until(lambda: run_gym(project, environment, "env", "status").returncode == 0)
+        assert run_gym(project, environment, *line).returncode == 0
         edit(app, "reward=float(", "reward=0.5 * float(")
-        refused = gym(project, environment, *line, "--overwrite")
+        refused = run_gym(project, environment, *line, "--overwrite")
         assert refused.returncode == 2
         assert "resources_servers/lockbox/app.py has changed" in refused.stderr
         assert "gym env start" in refused.stderr
-        used = gym(project, environment, *line, "--overwrite", "--use-running-code")
+        used = run_gym(project, environment, *line, "--overwrite", "--use-running-code")
         assert used.returncode == 0, used.stderr
         edit(app, "reward=0.5 * float(", "reward=float(")
-        assert gym(project, environment, *line, "--overwrite").returncode == 0
+        assert run_gym(project, environment, *line, "--overwrite").returncode == 0

@@ -15,11 +15,11 @@ import pytest
 from nemo_gym import PARENT_DIR
 from nemo_gym.client import Gym
 from nemo_gym.config.current import configured
-from nemo_gym.config.tls import context_trusting
 from nemo_gym.discovery_files import read_discovery, run_in
 from nemo_gym.failures import TransportError
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.server_utils import ServerClient, get_global_aiohttp_client
+from nemo_gym.tls import context_trusting
 from nemo_gym.transport.pools import close_transports
 from perf.running_gym import RunningGym, running_gym
 from tests.certificates import Authority, overrides_of

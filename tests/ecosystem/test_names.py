@@ -57,6 +57,14 @@ NAMES = {
         SandboxExecResult SandboxHandle SandboxCreateError Sandbox register_provider list_providers
         """,
     "nemo_gym.cli": "RunHelper GlobalConfigDictParserConfig",
+    "nemo_gym.agents.base_responses_api_agent": "SimpleResponsesAPIAgent BaseResponsesAPIAgentConfig",
+    "nemo_gym.agents.skills": "SkillsRef load_skill_directory stage_skills",
+    "nemo_gym.client.http_client": "get_global_aiohttp_client get_response_json raise_for_status request",
+    "nemo_gym.client.server_client": "HEAD_SERVER_KEY_NAME ServerClient",
+    "nemo_gym.rollouts.rollout_collection": "RolloutCollectionHelper RolloutCollectionConfig NG_TERMINAL_KEY",
+    "nemo_gym.rollouts.rollout_health": "HealthCheckResult run_health_checks",
+    "nemo_gym.verification.judge": "call_judge JudgeError reraise_judge_errors judge_failsafe",
+    "nemo_gym.verification.verifier_fixture": "VerifierFixture exercise_verifier_fixture",
     "nemo_gym": "PARENT_DIR RESULTS_DIR CACHE_DIR",
 }
 """Names of the ecosystem at 0.5.1."""

@@ -10,7 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse
-from nemo_gym.failures import Boundary, Failure, TransportError
+from nemo_gym.episodes.driver import parse_row
+from nemo_gym.failures import Boundary, Failure, InputError, TransportError
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, Reply
 from nemo_gym.transport.upstream_error import UpstreamError
@@ -291,3 +292,37 @@ async def test_a_posted_row_brings_no_marks_of_an_earlier_result() -> None:
     row = await exact_gym().run("agent", {**task_row(), **marks})
     assert not marks.keys() & row.keys()
     assert row["_ng_outcome"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [(b"{", "not JSON"), (b"[]", "needs `responses_create_params`"), (b"{}", "needs `responses_create_params`"),
+     (b'{"responses_create_params":{"input":5}}', "an `input` that is a string or a list")],
+)  # fmt: skip
+def test_a_body_that_is_no_task_row_is_refused(body: bytes, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        parse_row(body)
+
+
+@pytest.mark.parametrize(("answer", "told"), [(b"no JSON", "not JSON"), (b"[1]", "not a JSON object")])
+async def test_a_verifier_that_answers_no_object_gave_no_reward(answer: bytes, told: str) -> None:
+    gym = Gym([[text("hi")]])
+    send = gym.transport.send
+
+    async def odd(base_url: str, call: Call) -> Reply:
+        reply = await send(base_url, call)
+        return Reply(200, reply.headers, answer) if call.path == "/verify" else reply
+
+    gym.transport.send = odd  # type: ignore[method-assign]
+    with pytest.raises(UpstreamError, match=f"gave no reward: its response is {told}"):
+        await gym.run("agent", task_row())
+
+
+async def test_a_session_that_cannot_be_closed_does_not_fail_the_attempt(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gym = Gym([[text("hi")]])
+    tried = gym.spoil("/close_session", TimeoutError(), executed=False)
+    assert (await gym.run("agent", task_row()))["reward"] == 0.0
+    assert len(tried) == 2
+    assert "could not close a session: no answer within" in caplog.text

@@ -1,6 +1,10 @@
+import asyncio
 from typing import Any
 
+import pytest
+
 from nemo_gym.mock_engine import EngineOptions, MockEngine, ModelReply, ScriptPolicy
+from nemo_gym.mock_engine.app import Slots
 from nemo_gym.mock_engine.policies import Scene
 from tests.mock_engine.wire import running
 
@@ -65,3 +69,49 @@ async def test_the_app_serves_in_memory_without_a_socket() -> None:
     await MockEngine(EngineOptions(policy="echo")).app(scope, receive, send)
     assert sent[0]["status"] == 200
     assert b'"content":"Hi"' in sent[1]["body"]
+
+
+# --- Admission --------------------------------------------------------------------------------------------------------
+
+
+async def test_an_engine_works_at_so_many_at_once_lets_some_wait_and_refuses_the_rest() -> None:
+    async with running(latency_s=0.2, max_num_seqs=2, max_waiting=1) as wire:
+        answers = await asyncio.gather(*(wire.chat() for _ in range(4)))
+        assert sorted(status for status, _ in answers) == [200, 200, 200, 429]
+        assert (await wire.chat())[0] == 200
+
+
+async def test_a_cancelled_request_leaves_the_queue() -> None:
+    slots = Slots(working=1, waiting=1)
+    await slots.acquire()
+    assert (slots.must_wait, slots.are_full) == (True, False)
+    waiting = asyncio.create_task(slots.acquire())
+    await asyncio.sleep(0)
+    assert slots.are_full
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not slots.are_full
+    slots.release()
+    assert not slots.must_wait
+
+
+async def test_without_limits_every_request_runs() -> None:
+    slots = Slots(working=None, waiting=None)
+    for _ in range(100):
+        await slots.acquire()
+    assert not slots.must_wait
+    assert not slots.are_full
+
+
+# --- Tokens of texts --------------------------------------------------------------------------------------------------
+
+
+async def test_tokens_can_be_counted_and_turned_back_into_text() -> None:
+    async with running() as wire:
+        _, counted = await wire.post("/tokenize", prompt="ab cd", return_token_strs=True)
+        _, text = await wire.post("/detokenize", tokens=counted["tokens"])
+        status, _ = await wire.post("/detokenize", tokens=[10**9])
+    assert (counted["count"], counted["token_strs"]) == (3, ["ab", " c", "d"])
+    assert text == {"prompt": "ab cd"}
+    assert status == 400

@@ -1,11 +1,12 @@
 import json
+from random import Random
 from typing import Any
 
 import pytest
 
 from nemo_gym.mock_engine import Engine, EngineOptions, MockPolicy, ModelReply, ScriptPolicy, ToolCall
 from nemo_gym.mock_engine._answers import answer_key
-from nemo_gym.mock_engine.engine import GeneratedChoice, Generation
+from nemo_gym.mock_engine.engine import GeneratedChoice, Generation, LazyRandom
 from nemo_gym.mock_engine.policies import AnswerPolicy, Scene
 from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import parse_chat, parse_completion
@@ -223,3 +224,16 @@ def test_a_completion_continues_text_or_ids_alike() -> None:
 def test_ids_outside_the_vocabulary_are_refused() -> None:
     with pytest.raises(Refusal, match="outside the vocabulary"):
         Engine(EngineOptions()).generate(parse_completion({"prompt": [1_000_000]}))
+
+
+# --- Chance -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pending_seed_gives_the_draws_of_an_early_one() -> None:
+    late = LazyRandom()
+    for seed in (1, 2, 1):
+        early = Random(seed)
+        late.seed_lazily(seed)
+        assert late.choice(range(1_000)) == early.choice(range(1_000))
+        assert late.random() == early.random()
+        assert late.uniform(1, 3) == early.uniform(1, 3)

@@ -152,6 +152,7 @@ def test_a_failed_judge_is_a_failure_that_can_be_judged_again() -> None:
     assert is_masked(row)
     assert read_failure(row) is not None
     assert fail_row({"reward": 1.0, "level": 2}, "judge_invalid") == {
+        "_ng_failure_terminal": True,
         "level": 2,
         "_ng_failure_class": "judge_invalid",
         "_ng_outcome": "failed",

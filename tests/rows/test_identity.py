@@ -12,6 +12,7 @@ from nemo_gym.rows.identity import (
     find_indices,
     identity_at,
     identity_in,
+    mark_code,
     name_attempt,
     read_attempt,
     read_repeat,
@@ -78,3 +79,12 @@ def test_indices_are_found_anywhere_and_odd_ones_are_left_out() -> None:
     assert (read_task_index({}), read_repeat({}), read_attempt({})) == (None, 0, 0)
     odd = {"_ng_task_index": "3", "_ng_rollout_index": None, "_ng_attempt_index": 1.5}
     assert (read_task_index(odd), read_repeat(odd), read_attempt(odd)) == (None, 0, 0)
+
+
+@given(ids)
+def test_the_digest_of_the_code_is_noted_once_behind_the_identity(identity: RolloutId) -> None:
+    line = identity.head() + b'"reward":1.0}'
+    marked = mark_code(line, "ab12")
+    assert orjson.loads(marked) == {**orjson.loads(line), "_ng_scored_by": "ab12"}
+    assert (identity_at(marked), mark_code(marked, "cd34")) == (identity, marked)
+    assert mark_code(b'{"reward":1.0}', "ab12") == b'{"_ng_scored_by":"ab12","reward":1.0}'

@@ -63,3 +63,11 @@ def test_a_prompt_is_its_instructions_input_and_tools() -> None:
     plain = prompt_fingerprint(ask("a"))
     assert plain == prompt_fingerprint({"responses_create_params": {"input": "a", "tools": [], "seed": 1}})
     assert plain != prompt_fingerprint({"responses_create_params": {"input": "a", "instructions": "b"}})
+
+
+def test_a_row_that_is_too_deep_to_compare_is_refused_with_its_place() -> None:
+    deep: Any = "x"
+    for _ in range(300):
+        deep = [deep]
+    with pytest.raises(ConfigError, match=r"in\.jsonl:1: the row cannot be compared"):
+        identify(ask(deep))

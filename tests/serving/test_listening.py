@@ -19,9 +19,9 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, PrivateAttr
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
-from nemo_gym.config.tls import context_trusting, server_context
 from nemo_gym.serving.listening import accepting_all
 from nemo_gym.testing.serving import serving
+from nemo_gym.tls import context_trusting, server_context
 from nemo_gym.transport import Call, HttpTransport
 from tests.certificates import Authority
 from tests.waiting import TIMEOUT_S

@@ -64,11 +64,27 @@ def test_limits_change_only_at_the_end_of_a_batch() -> None:
     assert mean.draws == 32
 
 
-def test_a_batch_ends_at_the_last_draw() -> None:
-    mean = SequentialMean(4, 0.1, most_draws=20, predicts=False)
-    changed = [mean.add(Draw(task % 4, 0.25, 0.25, 0.25, 1.0, 1.0)) for task in range(20)]
-    assert changed[-1]
-    assert mean.draws == 20
+def test_the_last_draws_count_too() -> None:
+    mean = SequentialMean(4, 0.1, predicts=False)
+    for task in range(20):
+        mean.add(Draw(task % 4, 0.25, 0.25, 0.25, 1.0, 1.0))
+    low = mean.interval.low
+    assert mean.draws == 16
+    for _ in range(2):
+        mean.finish()
+        assert mean.draws == 20
+    assert mean.interval.low > low
+
+
+def test_an_incomplete_batch_bets_as_a_whole_one_does() -> None:
+    parts, whole = SequentialMean(4, 0.1), SequentialMean(4, 0.1)
+    draws = [Draw(task % 4, 0.25, 0.25, 0.25, 1.0, 1.0) for task in range(32)]
+    for mean, last in ((parts, 25), (whole, 32)):
+        for draw in draws[:last]:
+            mean.add(draw)
+        mean.finish()
+    assert 16 < parts.draws < whole.draws
+    assert parts.interval.low < whole.interval.low
 
 
 def test_a_value_that_is_unknown_widens_the_interval_by_all_that_it_may_be() -> None:

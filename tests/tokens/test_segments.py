@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from nemo_gym.tokens._packing import CallTokens
 from nemo_gym.tokens.ids import IdSequence, encode_ids
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
-from nemo_gym.tokens.records import CallRecord
+from nemo_gym.tokens.records import CallRecord, CallTokens
 from nemo_gym.tokens.segments import Part, build_segments
 
 
@@ -88,3 +89,11 @@ def test_a_masked_call_samples_nothing() -> None:
 def test_inconsistent_records_are_refused(record: CallRecord) -> None:
     with pytest.raises(ValueError, match="call 1 cannot be rebuilt"):
         build_segments([FIRST, record])
+
+
+def test_tokens_under_a_grammar_can_be_context() -> None:
+    forced = replace(call((1, 2, 3), [4], [5, 6]), sampling={"grammar": True})
+    (segment,) = build_segments([FIRST, forced])
+    assert segment.grammar_mask == [0, 0, 0, 0, 1, 1]
+    assert segment.mask_grammar().loss_mask == [0, 0, 1, 0, 0, 0]
+    assert segment.loss_mask == [0, 0, 1, 0, 1, 1], "a segment does not change"

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.transport import Directory
-from nemo_gym.transport.directory import choose_home
+from nemo_gym.transport.directory import choose_home, head_url, list_bound_hosts
 
 
 def test_a_session_stays_with_its_replica_and_most_stay_when_one_goes() -> None:
@@ -73,3 +73,15 @@ def test_a_second_name_of_an_agent_has_its_addresses() -> None:
         == ("http://h:1", "http://h:2")
     )
     assert directory.names() == ("solver", "duel", "solver_environment")
+
+
+def test_the_addresses_of_a_configuration_are_read() -> None:
+    config = {
+        "head_server": {"host": "10.0.0.1", "port": 7},
+        "env": {"resources_servers": {"x": {"host": "10.0.0.2", "port": 5}}},
+        "policy_base_url": "http://elsewhere",
+        "odd": {"resources_servers": {"x": "text"}},
+    }
+    assert head_url(config) == "http://10.0.0.1:7"
+    assert head_url({**config, "tls": {"cert": "x"}}) == "https://10.0.0.1:7"
+    assert list(list_bound_hosts(config)) == ["10.0.0.1", "10.0.0.2"]

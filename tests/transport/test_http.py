@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config.tls import server_context
 from nemo_gym.failures import TransportError
 from nemo_gym.testing.serving import serving
+from nemo_gym.tls import server_context
 from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport.http import most_calls_in_flight
 from nemo_gym.transport.server_client import ServerReply

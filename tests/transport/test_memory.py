@@ -9,7 +9,8 @@ import pytest
 
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call, InMemoryTransport
-from nemo_gym.transport.request_body import read_body
+from nemo_gym.transport.memory import collect_reply, wait_until_cancelled
+from nemo_gym.transport.request_body import WholeBody, read_body
 
 URL = "http://env:1"
 
@@ -77,3 +78,9 @@ async def test_a_cancelled_call_cancels_its_handler() -> None:
     with pytest.raises(asyncio.CancelledError):
         await calling
     assert cancelled.is_set()
+
+
+async def test_the_reply_of_a_handler_is_collected() -> None:
+    scope = {"raw_path": b"/a", "path": "/a", "query_string": b""}
+    reply = await collect_reply(answer_in_parts, scope, WholeBody(b"x", wait_until_cancelled))
+    assert (reply.status, reply.body) == (201, b"/a  x")

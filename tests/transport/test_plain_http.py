@@ -17,8 +17,8 @@ import psutil
 import pytest
 import uvloop
 
-from nemo_gym.config.tls import context_trusting, server_context
 from nemo_gym.failures import TransportError
+from nemo_gym.tls import context_trusting, server_context
 from nemo_gym.transport import Call
 from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import UNDELIVERED_CODES

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_gym.transport.whole_response import RawHeaders, send_response
+from nemo_gym.transport import Reply
+from nemo_gym.transport.whole_response import RawHeaders, send_reply, send_response
 
 HEADERS = [(b"x-name", b"1")]
 
@@ -42,3 +43,14 @@ async def test_any_other_sender_gets_two_messages() -> None:
         [*HEADERS, (b"content-length", b"2")],
     )
     assert (body["type"], body["body"]) == ("http.response.body", b"{}")
+
+
+async def test_the_reply_of_another_handler_gets_a_length_of_its_own() -> None:
+    sender = Sender()
+    await send_reply(sender, Reply(201, [(b"X-Name", b"1"), (b"Content-Length", b"99")], b"{}"))
+    ((status, headers, body),) = sender.sent
+    assert (status, [(name.lower(), value) for name, value in headers], body) == (
+        201,
+        [(b"x-name", b"1")],
+        b"{}",
+    )

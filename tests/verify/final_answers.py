@@ -255,6 +255,10 @@ Answer: 9
 No, that is wrong.
 Answer: ANSWER
 """),
+    Spellings(ONLY_BOXES | NO_DENIALS | LAST_LINE, r"""
+The answer is ANSWER.
+The answer is not 9.
+"""),
     Spellings(ONLY_BOXES | ONLY_LINES | NO_DENIALS, r"""
 <answer>9</answer> No: <answer>ANSWER</answer>
 """),
@@ -414,6 +418,16 @@ The answer is clear.
 The answer is correct.
 """),
     Spellings(NO_DENIALS, r"""
+My brother claims that the answer is ANSWER.
+---
+According to the forum the answer is ANSWER.
+---
+For the previous exercise, the answer is ANSWER.
+---
+If the question is about another year, the answer is ANSWER.
+---
+It is untrue that the answer is ANSWER.
+---
 Answer: ANSWER
 Answer: 9
 ---
@@ -449,6 +463,21 @@ The answer is less than $\boxed{ANSWER}$.
 Answer: ANSWER, 9
 """),
     Spellings(NO_DENIALS | ONLY_BOXES | {REASONING, MCQA_LINE, MCQA_WORDS}, r"""
+Answer: ANSWER
+Please disregard the above, it is wrong.
+---
+This is the format: \boxed{ANSWER}. I don't have a result.
+---
+The answer is ANSWER. I have no answer to this one.
+---
+$\boxed{ANSWER}$ is what most students write, but it is wrong.
+---
+Answer: \boxed{ANSWER}
+
+Many say ANSWER, but the answer is 9.
+---
+\boxed{ANSWER}. That is a lie.
+---
 <answer>ANSWER</answer>
 
 Actually, this is incorrect.

@@ -19,8 +19,8 @@ from nemo_gym.verify.answers import (
     strip_reasoning,
 )
 from nemo_gym.verify.matching import normalize
-from nemo_gym.verify.math_equality import compare_plainly
 from nemo_gym.verify.numbers import read_quantity
+from resources_servers.math_with_judge.math_equality import compare_plainly
 from resources_servers.mcqa.choices import ANY_LETTER, ChoiceFormat, read_choice
 
 
@@ -318,3 +318,23 @@ def test_every_extractor_runs_in_linear_time(piece: str) -> None:
             started = time.process_time()
             read(text)
             assert time.process_time() - started < 10.0, (read, text[:40])
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer>**2048**</answer>", "2048"),
+        ("La réponse est **81** (et non 18, qui serait la somme).", "81"),
+        ("Answer: 81 (not 18, which is the sum)", "81"),
+        ("La respuesta es $\\frac{3}{4}$, o sea, 0.75.", "$\\frac{3}{4}$ = 0.75"),
+        ("The answer is 90, that is, 45 + 45.", "90 = 45 + 45"),
+        ("Donc la réponse est $81$ !", "81"),
+        ("The answer is 81!", "81!"),
+        ("The answer is not 6, as one may think, but 7.", "7"),
+        ("The answer is not 6. It is 7.", "7"),
+    ],
+)
+def test_words_beside_a_number_leave_its_value(text: str, answer: str) -> None:
+    found = final_answer(text)
+    assert found is not None
+    assert found.text == answer

@@ -37,6 +37,15 @@ STATED = (
     ("So he paid $4.50 in total.", "$4.50"),
     ("The temperature is -5 degrees.", "-5"),
     ("So Anna earned **73** dollars.", "73"),
+    ("So each child gets 2½ cookies.", "2½"),
+    ("The angle between the vectors is 90°.", "90°"),
+    ("**Total cost: $1250.50**", "$1250.50"),
+    ("**Number of ways:** 73", "73"),
+    ("The two terms cancel, so the sum is zero.", "zero"),
+    ("Therefore the number of real roots is twenty-three.", "twenty-three"),
+    ("Die Höhe beträgt also 12 Zentimeter.", "12"),
+    ("La réponse cherchée vaut donc 73.", "73"),
+    ("Portanto, a área é igual a 18 unidades.", "18"),
 )
 NOT_STATED = (
     "There are about 12 pens.",
@@ -69,6 +78,12 @@ NOT_STATED = (
     "I do not know.",
     "5",
     "3/4",
+    "**Note 3: see page 12**",
+    "**Given: 12**",
+    "It is one of them.",
+    "So the answer is that one.",
+    "So it lies between 6 and 8.",
+    "Die Höhe beträgt nicht 12 Zentimeter.",
     "We multiply.\n\n5",
     "",
 )

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import orjson
 import pytest
 
-from nemo_gym.config.prompts import PromptConfig
+from nemo_gym.inputs.prompts import PromptConfig
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.verify import matching
 from nemo_gym.verify.answer_faults import AnswerFault, score_in_worker, score_with_control
@@ -22,11 +22,11 @@ from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EquivalenceJudge
 from nemo_gym.verify.function_calls import compare_calls, read_expected_calls, read_function_calls
 from nemo_gym.verify.json_equality import is_same_json
 from nemo_gym.verify.json_schema import fits_schema, schema_problems
-from nemo_gym.verify.math_equality import compare
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
 from nemo_gym.verify.patterns import last_capture
 from nemo_gym.verify.state import differences, is_same_state
 from nemo_gym.verify.units import read_unit
+from resources_servers.math_with_judge.math_equality import compare
 from resources_servers.mcqa.choices import ChoiceFormat, read_choice, read_options
 from resources_servers.text_to_sql.app import extract_sql
 from resources_servers.text_to_sql.sql_execution import SqlLimits, compare_with_gold, run_gold

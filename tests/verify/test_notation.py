@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._notation import is_same_spelling, normalize_spelling, write_scripts
+from nemo_gym.verify.notation import is_same_spelling, normalize_spelling, write_scripts
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.verify._typesetting import MAX_LAYERS, strip_braces, strip_text_command, strip_typesetting
+from nemo_gym.verify.typesetting import MAX_LAYERS, strip_braces, strip_text_command, strip_typesetting
 
 
 @pytest.mark.parametrize(

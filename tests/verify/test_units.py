@@ -2,7 +2,16 @@ from fractions import Fraction
 
 import pytest
 
-from nemo_gym.verify.units import NO_UNIT, are_comparable, find_unit, read_counted, read_unit
+from nemo_gym.verify.units import (
+    NO_UNIT,
+    are_comparable,
+    changes_quantity,
+    find_unit,
+    may_start_thing,
+    names_thing,
+    read_counted,
+    read_unit,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +76,55 @@ def test_a_counted_thing_is_in_the_plural_unless_the_number_is_at_most_one() -> 
 def test_only_names_of_measures_are_found() -> None:
     assert find_unit("kilometers") == read_unit("km")
     assert find_unit("apples") is None
+
+
+# --- Words after a number ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    ["apples", "red apples", "wrong answers", "negative integers", "sixth graders", "possible ways", "children",
+     "trailing zeros", "marbles left", "total", "in total", "of sugar", "students per class", "years old", "months",
+     "deaths", "pavilions", "millionaires", "properties", "canteens", "logs"],
+)  # fmt: skip
+def test_a_phrase_with_a_plural_or_a_known_way_to_count_names_a_thing(phrase: str) -> None:
+    assert names_thing(phrase.split(), is_single=False)
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    ["billions", "septillion", "thousandths", "sixteenths", "twelve", "seventies", "tens", "divided by two", "modulo",
+     "choose", "reciprocal", "imaginary", "squared", "below zero", "apples at least", "or more", "otherwise", "versus",
+     "wrong", "incorrect", "negative", "wrong answer", "maybe", "apples but", "apples x", "sum of", "oops"],
+)  # fmt: skip
+def test_words_that_change_a_quantity_name_no_thing(phrase: str) -> None:
+    assert not names_thing(phrase.split(), is_single=False)
+
+
+def test_a_noun_in_the_singular_needs_the_number_one() -> None:
+    assert names_thing(["apple"], is_single=True)
+    assert not names_thing(["apple"], is_single=False)
+    assert not names_thing(["wrong"], is_single=True)
+
+
+def test_a_phrase_starts_with_a_word_and_not_with_a_product_of_letters() -> None:
+    assert may_start_thing("eggs")
+    assert may_start_thing("egg")
+    assert not may_start_thing("xyz")
+
+
+def test_a_word_changes_a_quantity_as_a_whole() -> None:
+    assert changes_quantity("twenty")
+    assert not changes_quantity("twentysomethings")
+
+
+@pytest.mark.parametrize("phrase", ["möglichkeiten", "яблок", "quả táo", "通り"])
+def test_words_of_other_scripts_name_a_counted_thing(phrase: str) -> None:
+    assert names_thing(phrase.split(), is_single=False)
+
+
+@pytest.mark.parametrize(
+    "phrase", ["миллионов", "тысяч", "万", "億円", "만", "مليون", "triệu", "процентов", "π"]
+)
+def test_words_of_other_scripts_that_change_the_number_name_none(phrase: str) -> None:
+    assert not names_thing(phrase.split(), is_single=False)

@@ -18,7 +18,7 @@ ROWS = [row_of(0, 0, [message("alpha")], 1.0), row_of(1, 0, [message("beta")], 0
 
 @dataclass(frozen=True)
 class Result:
-    """The fields of `nemo_gym.testing.evaluation.Evaluation` that are read."""
+    """The fields of `nemo_gym.evaluation.evaluation.Evaluation` that are read."""
 
     rollouts: list[dict[str, Any]]
     failures: list[dict[str, Any]] = field(default_factory=list)

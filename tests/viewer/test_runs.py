@@ -116,10 +116,11 @@ def test_the_estimate_of_a_run_with_an_aim_is_shown_while_it_goes_on(tmp_path: P
     make_run(tmp_path / "out.jsonl", {"started_at": "now"})
     (run,) = find_runs([tmp_path])
     assert "aim" not in run.summary()
-    estimate = {"mean": 0.7, "low": 0.6, "high": 0.8, "aim": "±0.05"}
+    estimate = {"mean": 0.7, "low": 0.6, "high": 0.8, "aim": "±0.05", "text": ["It is 0.7.", 5]}
     (tmp_path / "out_estimate.json").write_bytes(orjson.dumps(estimate))
     shown = run.summary()
     assert (shown["mean"], shown["interval"], shown["aim"]) == (0.7, [0.6, 0.8], "±0.05")
+    assert shown["estimate"] == ["It is 0.7."]
     (tmp_path / "out_estimate.json").write_bytes(b'{"mean": "much"}')
     (problem,) = run.summary()["problems"]
     assert problem == "out_estimate.json is damaged: mean, low and high must be numbers"

@@ -140,6 +140,7 @@ UNTIL = (
     Flag("--until", "AIM", 'Stop when the mean is known: ±1%, ±0.02 or "a differs from b".'),
     Flag("--generalize", None, "With --until: the mean of all tasks like these, not of these."),
     Flag("--max-rollouts", "N", "With --until: at most N rollouts.", form="number"),
+    Flag("--max-total-tokens", "N", "With --until: start no rollout after N tokens.", form="number"),
 )
 MARK_NEW_ENGINE = Flag(
     "--mark-new-engine",

@@ -1,7 +1,7 @@
 """The record of the calls that rollouts make of a model server.
 
 A call is recorded once, in one form, before its answer is sent (`gateway.calls`). The control routes, the tree and the
-trace of a rollout, and the records of `model_calls` are read from it.
+trace of a rollout, and the records of `ecosystem.model_calls` are read from it.
 
     call      a call that is being answered, and its line
     files     append-only files of lines

@@ -7,7 +7,7 @@
     placing         the choice of a node for each replica
     replicas        all replicas, and the directory that says where they are
     moving          how a replica gets its place on a node, and leaves it
-    scaling         replicas that are added and removed while a gym runs; `draining` waits for their sessions
+    scaling         replicas that are added and removed while a gym runs; the wait for their sessions
     hosts_spawner   the spawner of `+placement=hosts` and `+placement=ray`
     hosts           the machines, and a command that starts a node host there (SSH, srun)
     ray_hosts       the nodes of a Ray cluster in their place; `ray_driver` is the only process that imports Ray

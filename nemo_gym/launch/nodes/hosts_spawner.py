@@ -14,7 +14,6 @@ from typing import Any
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.keys import own_address
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config.tls import context_trusting, read_ca, require_usable, server_context
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch._spawners import Child, NodePlace, ProcessSpawner, ServerProcess
@@ -31,6 +30,7 @@ from nemo_gym.launch.plan import RunKeys
 from nemo_gym.launch.records import NodeRecord
 from nemo_gym.launch.sockets import PortRange, hold_free
 from nemo_gym.names import HEAD_SERVER
+from nemo_gym.tls import context_trusting, read_ca, require_usable, server_context
 
 
 @dataclass(slots=True)

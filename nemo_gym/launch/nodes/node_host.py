@@ -24,16 +24,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from nemo_gym.config.bootstrap import Bootstrap
-from nemo_gym.config.problems import ConfigErrors, Problem
-from nemo_gym.config.tls import (
-    context_trusting,
-    is_valid_for,
-    read_ca,
-    require_usable,
-    server_context,
-    uses_tls,
-)
-from nemo_gym.failures import GymError
+from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.launch._spawners import Child, ProcessSpawner, ServerProcess
 from nemo_gym.launch.early_start import start_fork_server
 from nemo_gym.launch.environments import Environments
@@ -47,6 +38,14 @@ from nemo_gym.launch.sockets import HeldSocket, PortRange, hold, hold_free
 from nemo_gym.names import DIRECTORY_KEY, HEAD_SERVER, TLS_KEY
 from nemo_gym.processes.cpus import usable_cpus
 from nemo_gym.processes.ending import end_with_parent
+from nemo_gym.tls import (
+    context_trusting,
+    is_valid_for,
+    read_ca,
+    require_usable,
+    server_context,
+    uses_tls,
+)
 
 _OUTPUT_CHUNK_BYTES = 64 * 1024
 _SHOWN_WITHIN_S = 10.0
@@ -285,7 +284,7 @@ async def serve(given: NodeDocument) -> None:
 
 
 async def _dial(given: NodeDocument) -> Channel:
-    """Connect to the launcher. Raises `ConfigErrors` for TLS files of this machine that servers could not use."""
+    """Connect to the launcher. Raises `ConfigError` for TLS files of this machine that servers could not use."""
     require_usable(given.config)
     tls = context_trusting(read_ca(given.config))
     reader, writer = await asyncio.open_connection(given.host, given.port, ssl=tls)
@@ -295,7 +294,7 @@ async def _dial(given: NodeDocument) -> Channel:
 def _find_certified_address(given: NodeDocument, channel: Channel) -> str:
     """Return the name of this node under which it must be called, because its certificate has no address.
 
-    Empty without TLS, and if the certificate is valid for this machine's address. Raises `ConfigErrors` if it is valid
+    Empty without TLS, and if the certificate is valid for this machine's address. Raises `ConfigError` if it is valid
     for neither.
     """
     if not uses_tls(given.config) or is_valid_for(given.config[TLS_KEY], channel.own_host):
@@ -306,7 +305,7 @@ def _find_certified_address(given: NodeDocument, channel: Channel) -> str:
     cert = given.config[TLS_KEY]["cert"]
     message = f"tls.cert: {cert} on {given.node} is valid neither for {channel.own_host} nor for {name}."
     remedy = "Make one with the address or the name of the host as its subjectAltName."
-    raise ConfigErrors([Problem(None, message, remedy)])
+    raise ConfigError(message, code="invalid_config", remedy=remedy)
 
 
 def _hello(given: NodeDocument, places: Places, address: str) -> dict[str, Any]:
@@ -327,7 +326,7 @@ def main() -> None:
     given = NodeDocument.from_bytes(sys.stdin.buffer.read())
     try:
         asyncio.run(serve(given))
-    except ConfigErrors as error:
+    except ConfigError as error:
         sys.exit(str(error))
     except (OSError, EOFError) as error:
         sys.exit(f"the launcher at {given.host}:{given.port} cannot be reached: {error}")

@@ -3,11 +3,14 @@
 A line is written before the first rollout of its draw starts. With the rows it is the whole state of the run, so a run
 that was killed goes on with the same draws. The first line says what a draw is. A run with another kind of draw cannot
 continue the file, because the draws would have different means.
+
+Two other lines are `{"discarded": [task, repeat]}`, a rollout that left no row, and `{"kept": 90, "lost": [88, 89]}`:
+only the first 90 of the draws above count, and those with the numbers 88 and 89 lost a rollout in a kill.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -16,6 +19,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rows.identity import RolloutId
 
 
 class DrawRecord(NamedTuple):
@@ -38,7 +42,13 @@ class DrawFile:
         """`kind`: what a draw is. Raises `ConfigError` if the file has other draws, or is damaged."""
         self._file = AppendFile(files.draws)
         self.records: list[DrawRecord] = []
-        """The draws of earlier starts."""
+        """The draws of earlier starts that count."""
+        self.lost: set[int] = set()
+        """The numbers of those that lost a rollout in a kill."""
+        self.voided: list[DrawRecord] = []
+        """The draws that do not count."""
+        self.discarded: set[RolloutId] = set()
+        """The rollouts whose agents wanted no row."""
         try:
             self._file.recover(files.first_free_torn())
             self._read(kind)
@@ -50,6 +60,29 @@ class DrawFile:
         """Write a draw. Raises `ConfigError` if the disk refuses it."""
         self._file.append(orjson.dumps(dict(zip(_KEYS, record, strict=True))))
 
+    def note_discarded(self, identity: RolloutId) -> None:
+        """Write that a rollout has ended and has no row."""
+        self._append({"discarded": list(identity)})
+
+    def keep(self, kept: int, lost: Sequence[int]) -> None:
+        """Let only the first draws count, some of which lost a rollout."""
+        self._append({"kept": kept, "lost": list(lost)})
+
+    def _append(self, event: dict[str, Any]) -> None:
+        self._file.append(orjson.dumps(event))
+        self._take(event)
+
+    def _take(self, line: Mapping[str, Any]) -> None:
+        """Take a line after the first. Raises `KeyError` if it lacks a member."""
+        if "kept" in line:
+            self.lost |= {*line["lost"]}
+            self.voided += self.records[line["kept"] :]
+            del self.records[line["kept"] :]
+        elif "discarded" in line:
+            self.discarded.add(RolloutId(*line["discarded"]))
+        else:
+            self.records.append(DrawRecord(*(line[key] for key in _KEYS)))
+
     def close(self) -> None:
         self._file.close()
 
@@ -59,7 +92,7 @@ class DrawFile:
             line = orjson.loads(content)
             if number:
                 try:
-                    self.records.append(DrawRecord(*(line[key] for key in _KEYS)))
+                    self._take(line)
                 except KeyError as error:
                     raise ConfigError(
                         f"{path}:{number + 1} is no draw: it lacks {error}",

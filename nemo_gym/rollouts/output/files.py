@@ -11,7 +11,7 @@ import glob
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -207,11 +207,18 @@ class RunFiles:
         paths = sorted(named | separate | {*self.list_viewer_files()})
         return [each for path in paths for each in (build_journal_path(path), path) if each.exists()]
 
+    def _build_earlier_failures(self, number: int) -> Path:
+        return self._build_path(f"_failures.{number}{self.ending}")
+
+    def list_earlier_failures(self) -> list[Path]:
+        """Return the files of failed attempts of earlier starts, the oldest first."""
+        return list(takewhile(holds_text, map(self._build_earlier_failures, count(1))))
+
     def move_failures_aside(self) -> None:
         """Rename the failures of the earlier start, whose rollouts will be attempted again."""
         if not holds_text(self.failures):
             return
-        aside = _first_free(lambda number: self._build_path(f"_failures.{number}{self.ending}"))
+        aside = _first_free(self._build_earlier_failures)
         for path, target in (
             (build_journal_path(self.failures), build_journal_path(aside)),
             (self.failures, aside),

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym import PARENT_DIR, __version__
-from nemo_gym.config.prompts import load_prompt_config
 from nemo_gym.config.secrets import hide_secrets, is_secret_name
 from nemo_gym.failures import ConfigError
+from nemo_gym.inputs.prompts import load_prompt_config
 from nemo_gym.names import CODE_KEY
 from nemo_gym.paths import find_file
 from nemo_gym.rollouts.output.atomic import write_atomically

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from nemo_gym.config.prompts import load_prompt_config
+from nemo_gym.inputs.prompts import load_prompt_config
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, TaskShaper

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
 from nemo_gym.failures import ConfigError
+from nemo_gym.inputs.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, measure_form, object_in, parse_json
 from nemo_gym.rollouts.plan.routing import Routing, read_source
 from nemo_gym.rows.compose import assign_agent, assign_skills, drop_reserved, replace_params

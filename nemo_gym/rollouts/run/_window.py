@@ -115,7 +115,7 @@ class AutoWindow(Window):
 
     def note_scored(self, seconds: float) -> None:
         self._ignored_attempts -= 1
-        if self._passing > 0:
+        if self._passing > 0:  # it ran, in part, beside the rollouts of another window
             self._passing -= 1
             return
         self._scored += 1
@@ -176,7 +176,7 @@ class AutoWindow(Window):
                 self._classify_probe(now)
 
     def _classify_climb(self, now: Measured) -> None:
-        if self._repeated:
+        if self._repeated:  # the better of two looks: one pause of the engine ends no climb
             now = max(now, self._climbed.pop(), key=lambda each: each.per_second)
         before = self._climbed[-1] if self._climbed else None
         self._climbed.append(now)
@@ -219,7 +219,7 @@ def compute_saturating(climbed: Sequence[Measured]) -> int:
     idle = [
         each for each in climbed if each.size < best.size and each.per_second < _SATURATED * best.per_second
     ]
-    if not idle:
+    if not idle:  # the smallest window saturates already
         return climbed[0].size
     latency_s = idle[-1].size / idle[-1].per_second
     return min(best.size, math.ceil(best.per_second * latency_s))

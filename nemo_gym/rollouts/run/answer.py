@@ -112,6 +112,7 @@ def _collect_missing_members(planned: PlannedAttempt, answer: AgentAnswer, outco
     is_ours = encoded is not None and encoded.startswith(planned.identity.head())
     if is_ours and row.get(OUTCOME_KEY) is not None and row.keys() >= _ADDED_KEYS:
         return {}
+    # An agent of another gym may answer with the result alone, and a stored row has its task too.
     members: dict[str, Any] = {} if is_ours else orjson.loads(planned.row)
     members |= {
         ATTEMPT_INDEX_KEY: planned.attempt_index,

@@ -114,7 +114,9 @@ def _begin_draws(settings: CollectSettings, checked: CheckedInput, execution: Ru
 
     try:
         tasks = Plan(checked.plan, numbers=checked.inspection.numbers).read_tasks()
-        execution.until = begin_draws(settings, list(tasks), execution.journal, execution.counters)
+        execution.until = begin_draws(
+            settings, list(tasks), execution.journal, execution.counters, execution.gym.config
+        )
     except BaseException as error:
         execution.close_files({"end": "broken", "error": str(error)})
         raise
@@ -277,7 +279,8 @@ class RunExecution:
             must_be_complete=self.options.require_complete,
             estimate=estimate,
         )
-        self.close_files({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
+        ending = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
+        self.close_files(ending | ({"until": estimate.describe_end()} if estimate else {}))
         return summary
 
     async def _write_metrics(
@@ -343,9 +346,10 @@ class RunExecution:
         """Return the estimate of a run with an aim, whose plan is what it has drawn."""
         if self.until is None:
             return None
-        self.rollouts = self.until.drawn
         self.planned = self.until.count_planned_by_agent()
-        return self.until.conclude()
+        estimate = self.until.conclude()
+        self.rollouts = self.counters.planned
+        return estimate
 
     def _summarize(
         self, results: Mapping[str, AggregateResult], estimate: UntilEstimate | None

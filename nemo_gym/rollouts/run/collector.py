@@ -138,7 +138,7 @@ class Collector:
                     raise
                 finally:
                     self._counters.in_flight -= 1
-                self._spawn()
+                self._spawn()  # the result may have widened the window
         except GymError as error:
             self._stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
             raise
@@ -151,6 +151,7 @@ class Collector:
     async def _may_begin(self) -> bool:
         if self._pace is not None and not self._stop.requested:
             await self._pace()
+        # `_active` counts this worker, so as many of them exit as the window has shrunk by.
         return not self._stop.requested and self._active <= self._window.size
 
     def _draw(self) -> PlannedAttempt | None:
@@ -174,11 +175,12 @@ class Collector:
                 return
             due = result.is_retryable and planned.attempt_index + 1 < self._limits.max_attempts
             line = result.to_line(planned, terminal=not due, failed_at=clock.wall_clock())
-            self._output.add_failure(line)
+            self._output.add_failure(line)  # before the wait, in which the run may be killed
             if not due:
                 self._give_up(planned, result)
                 return
             await asyncio.sleep(self._wait_after(planned.attempt_index))
+            # Its failure is not terminal in the file, so a resumed run attempts it again.
             if self._stop.requested:
                 self._counters.cancelled += 1
                 return
@@ -193,6 +195,7 @@ class Collector:
         except GymError as error:
             result = error.failure
         except (asyncio.CancelledError, Exception) as error:
+            # The timer cancels this task, and an attempter may turn the cancellation into an error of its own.
             if timer.takes_back_cancellation():
                 result = self._build_timeout_failure(planned)
             elif isinstance(error, asyncio.CancelledError):

@@ -13,7 +13,6 @@ import orjson
 import yaml
 
 from nemo_gym.config.keys import DEFAULT_HOST
-from nemo_gym.config.tls import read_ca, uses_tls
 from nemo_gym.config.yaml_text import load_yaml
 from nemo_gym.discovery_files import (
     RUN_KEY,
@@ -28,6 +27,7 @@ from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.json_objects import member
 from nemo_gym.names import CODE_KEY, DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, SESSIONS_ROUTE, TLS_KEY
 from nemo_gym.rollouts.run.required_servers import runs_rows
+from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport import Caller, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url, head_url
 from nemo_gym.transport.moving_caller import build_caller

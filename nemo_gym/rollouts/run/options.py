@@ -33,6 +33,8 @@ class RunLimits:
 
 MAX_COUNT = (1 << 31) - 1
 """The largest number of rollouts, attempts and the like that an option can have."""
+MOST_TOKENS = (1 << 53) - 1
+"""The largest number of tokens: the largest integer that every reader of JSON knows exactly."""
 
 
 class RunOptions(BaseModel, defer_build=True):
@@ -215,6 +217,13 @@ class UntilOptions(RunOptions):
         ge=1,
         le=MAX_COUNT,
         description="With `until`: the most rollouts of the run, in all of its starts.",
+    )
+    max_total_tokens: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_TOKENS,
+        description="With `until`: draw no rollout once the run's rows have this number of tokens, prompts and answers "
+        "together, in all of its starts. Rollouts in flight are finished.",
     )
     reward_range: tuple[float, float] = Field(
         (0.0, 1.0), description="With `until`: the least and the largest reward, as [0,1]."

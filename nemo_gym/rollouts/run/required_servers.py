@@ -68,6 +68,14 @@ def find_required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> d
     return found
 
 
+def name_with_model(agent: str, config: Mapping[str, Any]) -> str:
+    """Return the agent's name, followed by that of its model if the agent itself asks one only."""
+    servers = [config.get(name) for name in references_in(server_block(config.get(agent)))]
+    blocks = [server_block(instance) or {} for instance in servers if is_server(instance, MODEL_TYPE)]
+    models = {str(block["model"]) for block in blocks if block.get("model")}
+    return f"{agent} ({models.pop()})" if len(models) == 1 else agent
+
+
 def references_in(value: Any) -> Iterator[str]:
     """Yield the names of servers that a block refers to, at any depth: `{type: <kind>, name: <instance>}`."""
     if isinstance(value, Mapping):

@@ -17,7 +17,7 @@ from nemo_gym.rollouts.output.manifest import AllowedChanges
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE, Routing
-from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
+from nemo_gym.rollouts.run.options import CollectOptions, RunLimits, UntilOptions
 from nemo_gym.rollouts.run.required_servers import list_server_users, only_agent
 from nemo_gym.rollouts.run.until_target import read_target
 
@@ -107,7 +107,7 @@ class CollectSettings(CollectOptions):
     def _skills_ref(self) -> dict[str, Any] | None:
         if self.skills is None:
             return None
-        from nemo_gym.config.skills import load_skill_directory
+        from nemo_gym.inputs.skills import load_skill_directory
 
         try:
             return load_skill_directory(self.skills.path).model_dump()
@@ -119,12 +119,17 @@ class CollectSettings(CollectOptions):
     def to_json(self) -> dict[str, Any]:
         """Return the settings that the manifest records for a start."""
         tracked = {"track_id": self.track_id} if self.track_id else {}
-        return tracked | {
-            "datasets": [str(file.path) for file in self.datasets],
-            "num_samples_in_parallel": self.limits.in_parallel,
-            "max_attempts": self.limits.max_attempts,
-            "rollout_timeout_s": self.limits.rollout_timeout_s,
-            "max_failed_fraction": self.max_failed_fraction,
-            "max_masked_fraction": self.max_masked_fraction,
-            "skip_invalid_rows": self.skip_invalid_rows,
-        }
+        aim = {name: getattr(self, name) for name in UntilOptions.model_fields} if self.until else {}
+        return (
+            tracked
+            | aim
+            | {
+                "datasets": [str(file.path) for file in self.datasets],
+                "num_samples_in_parallel": self.limits.in_parallel,
+                "max_attempts": self.limits.max_attempts,
+                "rollout_timeout_s": self.limits.rollout_timeout_s,
+                "max_failed_fraction": self.max_failed_fraction,
+                "max_masked_fraction": self.max_masked_fraction,
+                "skip_invalid_rows": self.skip_invalid_rows,
+            }
+        )

@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from nemo_gym import clock
 from nemo_gym.failures import ConfigError
@@ -26,13 +27,16 @@ from nemo_gym.rollouts.plan.task_rows import RepeatedTask
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter
 from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.required_servers import name_with_model
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, StopReason
 from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_live, write_estimate
+from nemo_gym.rollouts.run.until_losses import count_kept
 from nemo_gym.rollouts.run.until_target import UntilTarget, read_target
-from nemo_gym.rollouts.run.until_units import count_most_draws, find_units
+from nemo_gym.rollouts.run.until_tokens import TokenCount
+from nemo_gym.rollouts.run.until_units import count_most_draws, find_bound, find_units
 from nemo_gym.rows.identity import RolloutId, identity_in
-from nemo_gym.rows.verdict import is_unwanted, read_reward
+from nemo_gym.rows.verdict import is_terminal, is_unwanted, read_reward
 from nemo_gym.statistics.allocation import Allocation, TaskMoments, allocate_draws, allocate_evenly
 from nemo_gym.statistics.sequential import Draw, SequentialMean
 
@@ -84,21 +88,25 @@ class UntilRun:
         self._moments = TaskMoments(len(self.units))
         self._order = iter(self._rng.sample(range(len(self.units)), len(self.units)))
         self._stored: Mapping[RolloutId, float] = {}
-        self._most_draws = most = count_most_draws(target, self.units)
-        self.mean = SequentialMean(
-            len(self.units), target.scaled_half_width, predicts=not target.generalizes, most_draws=most
-        )
+        self._lost: set[RolloutId] = set()
+        self._is_drawing = False
+        self._other_rows = 0
+        """Rows of the output that are those of no draw that counts."""
+        self.tokens = TokenCount(target.most_tokens)
+        self._most_draws = count_most_draws(target, self.units)
+        self.mean = SequentialMean(len(self.units), target.scaled_half_width, predicts=not target.generalizes)
         self._allocation: Allocation = self._allocate()
         self._journal, self._file = journal, DrawFile(journal.files, self._describe_kind(repeats))
         self._continue()
+        self._is_drawing = True
         counters.aim = self
 
     def attach(self, stop: Stop) -> None:
-        """Let a reward outside its range end the run by `stop`."""
+        """Let a reward outside its range, or a ceiling that cannot be kept, end the run by `stop`."""
         self._stop = stop
 
     def watched(self, attempter: Attempter) -> Attempter:
-        """Return an attempter that tells of rollouts whose agents want no row."""
+        """Return an attempter that tells of tokens, and of rollouts whose agents want no row."""
         return _WatchedAttempter(attempter, self)
 
     # --- Drawing ------------------------------------------------------------------------------------------------
@@ -123,7 +131,13 @@ class UntilRun:
     @property
     def is_over(self) -> bool:
         """Return whether no further draw is due."""
-        return self.is_reached or (self._most_draws is not None and len(self._draws) >= self._most_draws)
+        return self.is_reached or self._find_ceiling() is not None
+
+    def _find_ceiling(self) -> str | None:
+        """Return the ceiling that ends the draws before their aim."""
+        if self.tokens.is_spent:
+            return f"+max_total_tokens={self.tokens.most}"
+        return find_bound(self.target, self.units, len(self._draws) + len(self._file.voided))
 
     def _draw(self) -> OpenDraw | None:
         if self._values >= self._next_allocation:
@@ -178,6 +192,17 @@ class UntilRun:
         else:
             self.note_unknown(planned.identity)
 
+    def note_tokens(self, row: Mapping[str, Any]) -> None:
+        """Take the answer to an attempt."""
+        self.tokens.add(row)
+        if (fault := self.tokens.find_fault()) is not None:
+            self._stop.drain(fault)
+
+    def note_discarded(self, identity: RolloutId) -> None:
+        """Take the end of a rollout whose agent wants no row."""
+        self._file.note_discarded(identity)
+        self.note_unknown(identity)
+
     def note_unknown(self, identity: RolloutId) -> None:
         """Take the end of a rollout without a reward, which may have had any."""
         self._settle(identity, _UNKNOWN)
@@ -214,7 +239,7 @@ class UntilRun:
             each = self._draws[self._added]
             has_changed |= self.mean.add(Draw(*_members(each.record), *self._value_of(each)))
             self._added += 1
-        if has_changed:
+        if has_changed and self._is_drawing:
             self._counters.planned = self._count_planned()
             with suppress(ConfigError):  # a full disk ends the run at its next row
                 write_estimate(self._journal.files.estimate, self.estimate)
@@ -228,15 +253,40 @@ class UntilRun:
 
     def _continue(self) -> None:
         """Take the draws and the rows of earlier starts."""
-        rewards = self._stored = self._read_rewards()
-        records = self._file.records
-        drawn = {
-            identity for record in records for identity in self.units[record.unit].rollouts(record.repeat)
-        }
-        self._use_other_rows({key: value for key, value in rewards.items() if key not in drawn})
-        for record in records:
-            self._take_stored(self._open(record))
+        file = self._file
+        drawn = {each for record in (*file.records, *file.voided) for each in self._list_rollouts(record)}
+        ends = self._read_ends(drawn)
+        self._stored = {identity: reward for identity, reward in ends.items() if reward is not None}
+        self._use_other_rows({key: value for key, value in self._stored.items() if key not in drawn})
+        self._find_lost(ends.keys() | file.discarded)
+        for record in file.voided:
+            self._repeats[record.unit] = max(self._repeats[record.unit], record.repeat + 1)
+        for number, record in enumerate(file.records):
+            draw = self._open(record)
+            self._take_stored(draw)
+            if number in file.lost:
+                self._lost |= draw.rewards.keys() - ends.keys() - file.discarded
+        for identity in self._lost:
+            self.note_unknown(identity)
+        counted = {identity for draw in self._draws for identity in draw.rewards}
+        self._other_rows = len(self._stored.keys() - counted)
         self._counters.planned = self._count_planned()
+
+    def _find_lost(self, ended: Set[RolloutId]) -> None:
+        """Let draws whose rollouts a kill has ended have any value, or not count."""
+        file = self._file
+        lost = [
+            number
+            for number, record in enumerate(file.records)
+            if number not in file.lost and not ended >= {*self._list_rollouts(record)}
+        ]
+        if lost:
+            aim = self.target.scaled_half_width or _PAIR_AIM
+            kept = count_kept(lost, len(file.records), aim, earlier=len(file.lost))
+            file.keep(kept, [number for number in lost if number < kept])
+
+    def _list_rollouts(self, record: DrawRecord) -> list[RolloutId]:
+        return self.units[record.unit].rollouts(record.repeat)
 
     def _take_stored(self, draw: OpenDraw) -> None:
         """Take the rewards of a draw that an earlier start has collected."""
@@ -244,14 +294,18 @@ class UntilRun:
             if identity in self._stored:
                 self._settle(identity, self._scale(identity, self._stored[identity]))
 
-    def _read_rewards(self) -> dict[RolloutId, float]:
-        path, rewards = self._journal.files.rows, dict[RolloutId, float]()
-        for line in read_lines(path) if holds_text(path) else ():
-            row: Mapping[str, object] = parse_json(line.content)
-            identity, reward = identity_in(dict(row)), read_reward(dict(row))
-            if identity is not None and reward is not None:
-                rewards[identity] = reward
-        return rewards
+    def _read_ends(self, drawn: Collection[RolloutId]) -> dict[RolloutId, float | None]:
+        """Return the rewards of all rows, None for final failures. Count the tokens of rollouts that were drawn."""
+        ends: dict[RolloutId, float | None] = {}
+        for path in (self._journal.files.rows, *self._journal.files.list_earlier_failures()):
+            for line in read_lines(path) if holds_text(path) else ():
+                row: dict[str, Any] = parse_json(line.content)
+                identity, reward = identity_in(row), read_reward(row)
+                if identity in drawn:
+                    self.tokens.add(row)
+                if identity is not None and (reward is not None or is_terminal(row)):
+                    ends.setdefault(identity, reward)
+        return ends
 
     def _use_other_rows(self, rewards: Mapping[RolloutId, float]) -> None:
         """Let rows that were not drawn help to predict. They are no part of the interval: no chance chose them."""
@@ -276,8 +330,11 @@ class UntilRun:
             units=len(self.units),
             rollouts_per_draw=self.units[0].size,
             drawn=len(self._draws),
+            voided=len(self._file.voided),
             unknown=sum(_UNKNOWN in draw.rewards.values() for draw in self._draws[: self._added]),
             is_reached=self.is_reached,
+            tokens=self.tokens,
+            ceiling=None if self.is_reached else self._find_ceiling(),
         )
 
     def describe(self) -> str:
@@ -285,23 +342,23 @@ class UntilRun:
         return describe_live(self.estimate)
 
     def conclude(self) -> UntilEstimate:
-        """Write the estimate and return it."""
+        """Write the estimate of all draws and return it."""
+        self.mean.finish()
         estimate = self.estimate
-        self._counters.planned = self.drawn
+        self._counters.planned = self.count_rows(len(self._draws))
         write_estimate(self._journal.files.estimate, estimate)
         return estimate
 
-    @property
-    def drawn(self) -> int:
-        """Return the rollouts that were drawn."""
-        return len(self._draws) * self.units[0].size
+    def count_rows(self, draws: int) -> int:
+        """Return the rows that the output has after this number of draws, if no rollout fails."""
+        return draws * self.units[0].size - len(self._lost) + self._other_rows
 
     def count_planned_by_agent(self) -> dict[str, Planned]:
         """Return the tasks and the rollouts that were drawn, by agent."""
         tasks, rollouts = defaultdict[str, set[int]](set), Counter[str]()
         for draw in self._draws:
             copies = self._copies[self.units[draw.record.unit].task]
-            for identity in draw.rewards:
+            for identity in draw.rewards.keys() - self._lost:
                 agent = copies[identity.repeat % len(copies)].task.agent
                 tasks[agent].add(identity.task)
                 rollouts[agent] += 1
@@ -316,7 +373,7 @@ class UntilRun:
         drawn = len(self._draws)
         if not self.is_over:
             drawn = max(drawn, self.mean.draws + self.mean.count_left())
-        return min(drawn, self._most_draws or drawn) * self.units[0].size
+        return self.count_rows(min(drawn, self._most_draws or drawn))
 
     def _describe_kind(self, repeats: int) -> dict[str, object]:
         target = self.target
@@ -334,10 +391,17 @@ def begin_draws(
     tasks: Sequence[tuple[int, Sequence[RepeatedTask]]],
     journal: Journal,
     counters: RunCounters,
+    config: Mapping[str, Any],
 ) -> UntilRun:
-    """Return the draws of a run. Raises `ConfigError` if those of earlier starts are of another kind."""
+    """Return the draws of a run of the gym with `config`.
+
+    Raises `ConfigError` if those of earlier starts are of another kind.
+    """
     target = read_target(settings)
     assert target is not None
+    if target.pair is not None:
+        one, other = (name_with_model(agent, config) for agent in target.pair)
+        target = replace(target, labels=(one, other))
     return UntilRun(
         target,
         tasks,
@@ -360,6 +424,8 @@ class _WatchedAttempter:
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         result = await self.attempter.attempt(task)
-        if isinstance(result, AgentAnswer) and is_unwanted(result.row):
-            self.run.note_unknown(task.identity)
+        if isinstance(result, AgentAnswer):
+            self.run.note_tokens(result.row)
+            if is_unwanted(result.row):
+                self.run.note_discarded(task.identity)
         return result

@@ -36,6 +36,10 @@ class UntilTarget:
     most: float
     """The bounds of rewards."""
     most_rollouts: int | None
+    most_tokens: int | None = None
+    """The tokens after which nothing is drawn."""
+    labels: tuple[str, str] | None = None
+    """The agents of the pair as a reader knows them: with their models."""
 
     @property
     def scaled_half_width(self) -> float | None:
@@ -64,13 +68,16 @@ def read_target(options: UntilOptions) -> UntilTarget | None:
         if pair is None:
             half_width = _read_half_width(text, least, most)
     checks.raise_if_any()
-    return UntilTarget(half_width, pair, options.generalize, least, most, options.max_rollouts)
+    return UntilTarget(
+        half_width, pair, options.generalize, least, most, options.max_rollouts, options.max_total_tokens
+    )
 
 
 def _refuse_lonely(options: UntilOptions) -> None:
     given = {
         "+generalize=true": options.generalize,
         "+max_rollouts": options.max_rollouts is not None,
+        "+max_total_tokens": options.max_total_tokens is not None,
         "+reward_range": options.reward_range != (0.0, 1.0),
     }
     for key, is_given in given.items():

@@ -89,6 +89,18 @@ def count_most_draws(target: UntilTarget, units: Sequence[DrawUnit]) -> int | No
     return DRAWS_OF_A_PAIR * len(units) if most is None and target.pair is not None else most
 
 
+def find_bound(target: UntilTarget, units: Sequence[DrawUnit], draws: int) -> str | None:
+    """Return what ends a run after this number of draws, as the subject of a sentence; None for nothing."""
+    most = count_most_draws(target, units)
+    if most is None or draws < most:
+        return None
+    if target.most_rollouts is not None and most == target.most_rollouts // units[0].size:
+        return f"+max_rollouts={target.most_rollouts}"
+    if target.generalizes:
+        return f"the number of tasks, {len(units)},"
+    return f"the bound of {DRAWS_OF_A_PAIR} rollouts of each task by each agent"
+
+
 def _find_pair(copies: Sequence[RepeatedTask], pair: tuple[str, str]) -> tuple[int, int] | None:
     agents = [copy.task.agent for copy in copies]
     return (agents.index(pair[0]), agents.index(pair[1])) if set(pair) <= set(agents) else None

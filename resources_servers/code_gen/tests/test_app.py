@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym.failures import ConfigError, InputError
-from nemo_gym.testing.environment import run_environment
+from nemo_gym.testing import run_environment
 from resources_servers.code_gen.app import CompCodingResourcesServer, scores_of
 from resources_servers.code_gen.tasks import CheckedTask, FunctionTask, ProgramTask, read_task
 from resources_servers.code_gen.tests.attempts import (

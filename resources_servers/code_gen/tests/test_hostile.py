@@ -24,7 +24,7 @@ from nemo_gym.isolation.execution import IsolationKind
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.processes.process_tree import list_descendants
 from nemo_gym.processes.workers import default_pool
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
 from resources_servers.code_gen.tests.attempts import attempt, fenced, make_server, verify
 from tests.samples import one_in

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.testing.environment import call, read_rows, run_environment
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym, call, read_rows, run_environment
 from nemo_gym.transport.upstream_error import UpstreamError
 from resources_servers.code_repair import app
 from resources_servers.code_repair.app import MOST_FILES, CodeRepairResourcesServer

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.testing.environment import read_rows
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym, read_rows
 from resources_servers.code_repair.app import CodeRepairResourcesServer
 from resources_servers.code_repair.bugs import files_of
 

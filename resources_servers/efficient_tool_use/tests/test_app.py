@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym.server_utils import ServerClient
-from nemo_gym.testing.environment import Turn, call, read_rows, run_environment
+from nemo_gym.testing import Turn, call, read_rows, run_environment
 from resources_servers.efficient_tool_use.app import (
     EfficientToolUseConfig,
     EfficientToolUseResourcesServer,

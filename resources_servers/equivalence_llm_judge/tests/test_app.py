@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from nemo_gym.failures import ConfigError, InputError, VerifierError
 from nemo_gym.judge import JudgeError
-from nemo_gym.testing.environment import run_environment
+from nemo_gym.testing import run_environment
 from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EQUAL_LABEL
 from resources_servers.equivalence_llm_judge.app import (
     LLMJudgeResourcesServer,

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.server_utils import ServerClient
-from nemo_gym.testing.environment import call, read_rows, run_environment
+from nemo_gym.testing import call, read_rows, run_environment
 from resources_servers.example_multi_reward.app import (
     ExampleMultiRewardResourcesServer,
     MultiRewardConfig,

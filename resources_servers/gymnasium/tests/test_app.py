@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
 from nemo_gym.verify.matching import says
 from resources_servers.gymnasium.app import FollowUpServer

@@ -148,7 +148,7 @@ def judge_saying(*answers: str) -> MagicMock:
 async def test_a_judge_must_say_equal_in_both_orders(answers: list[str], reward: float) -> None:
     client = judge_saying(*answers)
     server = make_server(client, should_use_judge=True, judge_model_server=JUDGE)
-    scored = await verify(server, "\\boxed{three quarters}")
+    scored = await verify(server, "\\boxed{three out of four}")
     assert (scored.reward, scored.library_reward) == (reward, 0.0)
     assert scored.judge_evaluations is not None
     assert len(scored.judge_evaluations) == len(answers)

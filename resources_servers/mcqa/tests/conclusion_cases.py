@@ -29,6 +29,7 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "My choice is B.",
     ),
     "a name that ends its sentence": (
+        "So B it is.",
         "A is a gas, so B.",
         "Therefore: B",
         "Hence, B.",
@@ -59,6 +60,9 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "Although C is tempting, B is correct.",
     ),
     "another language": (
+        "Правильный ответ — вариант B.",
+        "Antwort B) ist richtig, weil A) ein Gas ist.",
+        "La réponse B est correcte, car A est un gaz.",
         "答案：B",
         "正确答案是 B。",
         "所以选 B",
@@ -103,6 +107,7 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "Carbon has six protons. The element with five is **Boron**.",
     ),
     "JSON": (
+        '```json\n{"reason": "Option A is a gas.", "choice": "B"}\n```',
         '{"answer": "B"}',
         '```json\n{"reasoning": "five protons", "answer": "B"}\n```',
         '{"answer": "Boron"}',
@@ -119,6 +124,8 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "Option A is correct. No, wait: option B is correct.",
     ),
     "words after a mark that leave it": (
+        "Answer: B. The other three are wrong.",
+        "Answer: B. Every boron atom has five protons, but not the other way round.",
         "\\boxed{B}\n\nA is wrong because it has 18 protons.",
         "\\boxed{B}\n\nA is true of noble gases only.",
         "Answer: B\n\nC would be correct if it had one proton less.",
@@ -137,6 +144,10 @@ CHOSEN: dict[str, tuple[str, ...]] = {
 
 NOT_CHOSEN: dict[str, tuple[str, ...]] = {
     "several options": (
+        "\\boxed{A} \\boxed{B} \\boxed{C}",
+        "\\boxed{A}\\ \\boxed{B} (choose what you like)",
+        "I choose B; I also choose C.",
+        "I pick A. I also pick B.",
         "I choose B or C.",
         "The correct option is B or C.",
         "Option B and option C are correct.",
@@ -198,6 +209,8 @@ NOT_CHOSEN: dict[str, tuple[str, ...]] = {
         "La respuesta no es B.",
     ),
     "what others say": (
+        "My sister thinks the answer is B.",
+        "According to the website the answer is B.",
         "Many students choose B.",
         "Some say that B is correct.",
         "A common mistake is to choose B.",

@@ -72,7 +72,7 @@ async def test_gold(mode: str, text: str) -> None:
         ("C", None),
         ("\\boxed{A}", "A"),
         ("\\boxed{A, B, C}", None),
-        ("\\boxed{A} \\boxed{B} \\boxed{C} \\boxed{A}", "A"),
+        ("\\boxed{A} \\boxed{B} \\boxed{C} \\boxed{A}", None),
         ("\\boxed{A. B. C.}", None),
         ("\\boxed{c}", None),
         ("\\boxed{Z}", None),

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 
 from nemo_gym.judge import JudgeError
 from nemo_gym.mock_engine import ModelReply
-from nemo_gym.testing.environment import Turns, read_rows, run_environment
+from nemo_gym.testing import Turns, read_rows, run_environment
 from resources_servers.rubric_judge.app import (
     RubricJudgeConfig,
     RubricJudgeResourcesServer,

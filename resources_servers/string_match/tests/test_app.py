@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from nemo_gym.failures import InputError
 from nemo_gym.server_utils import ServerClient
-from nemo_gym.testing.environment import run_environment
+from nemo_gym.testing import run_environment
 from resources_servers.string_match.app import (
     StringMatchResourcesServer,
     StringMatchResourcesServerConfig,

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from nemo_gym.failures import InputError
 from nemo_gym.server_utils import ServerClient
-from nemo_gym.testing.environment import read_rows, run_environment
+from nemo_gym.testing import read_rows, run_environment
 from resources_servers.structured_outputs.app import (
     StructuredOutputsConfig,
     StructuredOutputsResourcesServer,

@@ -12,7 +12,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is in this folder
 
 from fastapi.testclient import TestClient  # noqa: E402
 
-from nemo_gym.testing.in_process import InProcessGym  # noqa: E402
+from nemo_gym.testing import InProcessGym  # noqa: E402
 from resources_servers.text_gymnasium.app import TextGymnasiumServer  # noqa: E402
 from resources_servers.text_gymnasium.frozen_lake import shortest_way  # noqa: E402
 from resources_servers.text_gymnasium.game import ACTION_NAMES, plain, without_escapes  # noqa: E402

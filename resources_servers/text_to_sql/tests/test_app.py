@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from nemo_gym.failures import InputError
 from nemo_gym.judge import JudgeError
-from nemo_gym.testing.environment import run_environment
+from nemo_gym.testing import run_environment
 from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EQUAL_LABEL
 from resources_servers.text_to_sql.app import (
     TextToSqlResourcesServer,

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym
 from resources_servers.workplace_assistant.app import WorkplaceServer
 from resources_servers.workplace_assistant.csv_tables import COLUMNS, load
 from resources_servers.workplace_assistant.generator import generate

@@ -15,7 +15,7 @@ from nemo_gym.base_resources_server import (
 )
 from nemo_gym.engines.record.store import CAPTURE_DIR_KEY
 from nemo_gym.isolation.python_installation import PythonInstallation
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym
 from responses_api_agents.external_agent.app import ExternalAgent
 from tests.serving.environments import ScriptedModel, task_row
 

@@ -13,7 +13,7 @@ from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult, extract_text
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent
 from tests.serving.environments import ScriptedModel, call, text

@@ -8,7 +8,7 @@ import pytest
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.tool_simulation_agent.app import ToolSimulationAgent
 from tests.serving.environments import ScriptedModel, call, task_row, text

@@ -8,7 +8,7 @@ import pytest
 
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.testing import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.user_simulation_agent.app import UserSimulationAgent
 from responses_api_agents.user_simulation_agent.user import DEFAULT_PROMPT, text_in

@@ -5,28 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import click
 import pytest
 
 from nemo_gym.cli.short.line import run
+from tests.e2e.gym_command import GYM, run_gym
 
-GYM = [sys.executable, "-c", "from nemo_gym.cli import main; main()"]
 LIMIT_S = 120
 
 
 def gym(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*GYM, *arguments],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "80", **variables},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    return run_gym(folder, {**os.environ, "COLUMNS": "80", **variables}, *arguments)
 
 
 @pytest.mark.parametrize("line", ["--help", "eval --help", "env --help", "eval run --help", "eval run -h"])

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.requests import Request
 
-from nemo_gym.engines.model_calls import read_model_call_records
+from nemo_gym.ecosystem.model_calls import read_model_call_records
 from nemo_gym.engines.record.call import start_model_execution
 from nemo_gym.engines.record.store import CaptureStore
 from nemo_gym.mock_engine import EngineOptions, MockEngine

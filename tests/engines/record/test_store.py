@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.model_calls import read_available_model_call_records
+from nemo_gym.ecosystem.model_calls import read_available_model_call_records
 from nemo_gym.engines.record.files import RecordWriter
 from nemo_gym.engines.record.store import CaptureStore, ModelCallCaptureConfig, make_capture_store
 from nemo_gym.failures import InputError

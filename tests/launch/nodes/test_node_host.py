@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.config.tls import context_trusting, server_context
 from nemo_gym.launch.nodes.channel import Channel
 from nemo_gym.launch.nodes.digest import digest_folder
 from nemo_gym.launch.nodes.gpus import usable_gpus
 from nemo_gym.launch.nodes.node_host import NodeDocument
 from nemo_gym.launch.nodes.places import Moved
 from nemo_gym.processes.cpus import usable_cpus
+from nemo_gym.tls import context_trusting, server_context
 from tests.certificates import Authority
 from tests.waiting import TIMEOUT_S
 

@@ -9,6 +9,7 @@ import pytest
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.draws import DrawFile, DrawRecord
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rows.identity import RolloutId
 
 KIND: dict[str, object] = {"units": 3, "pair": None}
 DRAW = DrawRecord(2, 0, 0.25, 0.125, 0.2)
@@ -36,6 +37,23 @@ def test_a_torn_draw_has_not_started(tmp_path: Path) -> None:
         torn.write(b'{"unit":1,"rep')
     file = open_draws(tmp_path)
     assert file.records == [DRAW]
+    file.close()
+
+
+def test_draws_that_do_not_count_and_rollouts_without_a_row(tmp_path: Path) -> None:
+    draws = [DRAW._replace(repeat=repeat) for repeat in range(5)]
+    file = open_draws(tmp_path)
+    for draw in draws[:4]:
+        file.append(draw)
+    file.close()
+    file = open_draws(tmp_path)
+    file.note_discarded(RolloutId(2, 0))
+    file.keep(3, [1, 2])
+    file.append(draws[4])
+    file.close()
+    file = open_draws(tmp_path)
+    assert (file.records, file.voided) == ([*draws[:3], draws[4]], [draws[3]])
+    assert (file.lost, file.discarded) == ({1, 2}, {RolloutId(2, 0)})
     file.close()
 
 

@@ -140,6 +140,7 @@ def test_failures_of_an_earlier_start_are_kept_apart(tmp_path: Path) -> None:
     opened(tmp_path, **RESUME).close({})
     assert read_rows(files.failures) == []
     assert read_rows(files.folder / "out_failures.1.jsonl") == [{"_ng_task_index": 9}]
+    assert files.list_earlier_failures() == [files.folder / "out_failures.1.jsonl"]
 
 
 def test_resuming_another_run_is_refused_and_touches_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.rollouts.run.required_servers import find_required_servers, list_server_users, require_agents
+from nemo_gym.rollouts.run.required_servers import (
+    find_required_servers,
+    list_server_users,
+    name_with_model,
+    require_agents,
+)
 
 
 def server(kind: str, **options: Any) -> dict[str, Any]:
@@ -76,3 +81,18 @@ def test_an_agent_of_another_gym_is_not_mistaken_for_a_misspelt_one() -> None:
         "Another gym has it.",
         "Did you mean 'math_agent'?",
     ]
+
+
+def test_an_agent_is_named_with_its_model() -> None:
+    models = {
+        "policy_model": server("responses_api_models", model="org/small"),
+        "judge_model": server("responses_api_models", model="org/judge"),
+    }
+    config = {**CONFIG, **models}
+    assert name_with_model("math_agent", config) == "math_agent (org/small)"
+    assert name_with_model("math_agent", CONFIG) == "math_agent"
+    assert name_with_model("other_agent", config) == "other_agent"
+    assert name_with_model("elsewhere", config) == "elsewhere"
+    both = [{"type": "responses_api_models", "name": name} for name in models]
+    config["two"] = server("responses_api_agents", model_servers=both)
+    assert name_with_model("two", config) == "two"

@@ -12,7 +12,7 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.run.summary import CollectSummary
-from nemo_gym.rollouts.run.until_estimate import UntilEstimate
+from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_closing
 from tests.rollouts.doubles import AGENT, read_rows
 from tests.rollouts.run.until_runs import OTHER, RandomAgents, read_draws, run_until
 
@@ -23,6 +23,10 @@ PAIR = f"{AGENT} differs from {OTHER}"
 
 def names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
+
+
+def drawn_in(folder: Path) -> set[tuple[int, int]]:
+    return {(draw["unit"], draw["repeat"]) for draw in read_draws(folder)}
 
 
 def estimate_of(summary: CollectSummary) -> UntilEstimate:
@@ -71,6 +75,52 @@ async def test_a_stopped_run_goes_on_with_its_draws(tmp_path: Path) -> None:
     assert summary.exit_code == 0
 
 
+async def test_rollouts_that_a_kill_has_lost_are_not_attempted_again(tmp_path: Path) -> None:
+    """Those in flight are rather the wrong ones, so new attempts at them would make the mean too high."""
+    before: set[tuple[int, int]] = set()
+    for start, stop_after in enumerate((60, 70, None)):
+        agents = RandomAgents({AGENT: MEANS}, start, stop_after=stop_after, is_killed=True)
+        summary = await run_until(tmp_path, agents, 20, until="±7%", resume=start > 0)
+        assert not before & agents.attempts.keys()
+        before |= agents.attempts.keys()
+    estimate = estimate_of(summary)
+    assert estimate.is_reached
+    assert estimate.unknown == 2  # one of each kill
+    assert estimate.voided > 0
+    assert (summary.exit_code, summary.missing) == (0, 0)
+    assert estimate.drawn == len(before)
+    assert f"{estimate.voided} draws do not count" in "\n".join(describe_closing(estimate))
+    again = await run_until(tmp_path, RandomAgents({AGENT: MEANS}), 20, until="±7%", resume=True)
+    assert estimate_of(again) == estimate
+
+
+async def test_a_kill_of_a_pair_loses_draws_of_both(tmp_path: Path) -> None:
+    better = [min(1.0, mean + 0.3) for mean in MEANS]
+    before: set[tuple[int, int]] = set()
+    for start, stop_after in enumerate((40, None)):
+        means = {AGENT: better, OTHER: MEANS}
+        agents = RandomAgents(means, start, stop_after=stop_after, is_killed=True)
+        summary = await run_until(tmp_path, agents, 20, until=PAIR, resume=start > 0)
+        assert not before & agents.attempts.keys()
+        before |= agents.attempts.keys()
+    assert estimate_of(summary).is_reached
+    assert estimate_of(summary).unknown >= 1
+    assert summary.missing == 0
+
+
+async def test_killed_rollouts_of_tasks_like_these_are_lost_too(tmp_path: Path) -> None:
+    before: set[tuple[int, int]] = set()
+    for start, stop_after in enumerate((60, None)):
+        agents = RandomAgents({AGENT: [0.5] * 600}, start, stop_after=stop_after, is_killed=True)
+        summary = await run_until(
+            tmp_path, agents, 600, until="±8%", generalize=True, repeats=2, resume=start > 0
+        )
+        assert not before & agents.attempts.keys()
+        before |= agents.attempts.keys()
+    assert estimate_of(summary).is_reached
+    assert summary.missing == 0
+
+
 async def test_a_finished_run_that_is_resumed_draws_nothing(tmp_path: Path) -> None:
     first = await run_until(tmp_path, RandomAgents({AGENT: MEANS}), 20, until="±8%")
     agents = RandomAgents({AGENT: MEANS})
@@ -98,7 +148,7 @@ async def test_rows_of_a_run_without_an_aim_help_to_predict_and_do_not_count(tmp
     await run_until(tmp_path, RandomAgents({AGENT: MEANS}), 20, repeats=3)
     summary = await run_until(tmp_path, RandomAgents({AGENT: MEANS}, 5), 20, until="±10%", resume=True)
     estimate = estimate_of(summary)
-    assert len(read_rows(tmp_path / "out.jsonl")) == 60 + estimate.drawn
+    assert len(read_rows(tmp_path / "out.jsonl")) == 60 + estimate.drawn == summary.counters.planned
     assert min(draw["repeat"] for draw in read_draws(tmp_path)) == 3
 
 
@@ -106,6 +156,75 @@ async def test_a_ceiling_ends_a_run_and_says_so(tmp_path: Path) -> None:
     summary = await run_until(tmp_path, RandomAgents({AGENT: MEANS}), 20, until="±3%", max_rollouts=200)
     assert (estimate_of(summary).drawn, estimate_of(summary).is_reached) == (200, False)
     assert (summary.exit_code, summary.end, summary.missing) == (3, "partial", 0)
+
+
+async def test_a_ceiling_of_tokens_is_exact_to_what_was_in_flight(tmp_path: Path) -> None:
+    agents = RandomAgents({AGENT: MEANS}, tokens=100)
+    summary = await run_until(tmp_path, agents, 20, until="±3%", max_total_tokens=9000)
+    estimate = estimate_of(summary)
+    assert 9000 <= estimate.tokens == sum(agents.spent) <= 9000 + 16 * 100
+    assert (estimate.rollouts, estimate.is_reached) == (estimate.drawn, False)
+    assert estimate.low <= TRUTH <= estimate.high
+    assert (summary.exit_code, summary.end) == (3, "partial")
+    start = orjson.loads((tmp_path / "out_run.json").read_bytes())["starts"][0]
+    assert (start["settings"]["until"], start["settings"]["max_total_tokens"]) == ("±3%", 9000)
+    assert start["until"]["ceiling"] == "+max_total_tokens=9000"
+    assert start["until"]["tokens"] == estimate.tokens
+    text = "\n".join(describe_closing(estimate))
+    assert f"+max_total_tokens=9000 ended the run; rollouts in flight took {estimate.tokens - 9000:,}" in text
+    assert f"{estimate.drawn:,} rollouts, {estimate.tokens:,} tokens" in text
+
+
+async def test_a_resumed_run_has_the_tokens_of_all_of_its_attempts(tmp_path: Path) -> None:
+    starts = [RandomAgents({AGENT: MEANS}, seed, tokens=100, lost=0.5) for seed in (1, 2, 3)]
+    ceilings = (3000, 3000, 6000)
+    estimates = [
+        estimate_of(
+            await run_until(
+                tmp_path, agents, 20, until="±3%", resume=bool(number), max_total_tokens=ceilings[number]
+            )
+        )
+        for number, agents in enumerate(starts)
+    ]
+    spent = [sum(agents.spent) for agents in starts]
+    assert [estimate.tokens for estimate in estimates] == [sum(spent[: place + 1]) for place in range(3)]
+    assert all(set(attempted) <= drawn_in(tmp_path) for attempted in (agents.attempts for agents in starts))
+    assert 0 < len(starts[1].attempts) < 30  # those that had failed finally
+    assert 6000 <= estimates[2].tokens <= 6000 + 16 * 3 * 100  # each in flight has three attempts
+
+
+async def test_rows_of_a_run_without_an_aim_spend_nothing_of_the_ceiling(tmp_path: Path) -> None:
+    await run_until(tmp_path, RandomAgents({AGENT: MEANS}, tokens=100), 20, repeats=3)
+    agents = RandomAgents({AGENT: MEANS}, 5, tokens=100)
+    summary = await run_until(tmp_path, agents, 20, until="±5%", resume=True, max_total_tokens=2000)
+    assert estimate_of(summary).tokens == sum(agents.spent) >= 2000
+
+
+async def test_an_aim_before_the_ceiling_is_reached_as_without_one(tmp_path: Path) -> None:
+    estimates = []
+    for name, ceiling in (("with", 1_000_000), ("without", None)):
+        (folder := tmp_path / name).mkdir()
+        agents = RandomAgents({AGENT: MEANS}, tokens=100)
+        summary = await run_until(folder, agents, 20, until="±8%", max_total_tokens=ceiling)
+        estimates.append(estimate_of(summary))
+        assert estimates[-1].tokens == sum(agents.spent)
+    assert [(each.is_reached, each.ceiling) for each in estimates] == [(True, None)] * 2
+
+
+async def test_a_ceiling_without_counts_ends_the_run(tmp_path: Path) -> None:
+    agents = RandomAgents({AGENT: MEANS})
+    summary = await run_until(tmp_path, agents, 20, until="±3%", max_total_tokens=9000)
+    assert summary.stop is not None
+    assert summary.stop.code == "tokens_unknown"
+    assert len(agents.attempts) <= 2 * 16
+    assert summary.exit_code == 1
+
+
+async def test_other_ceilings_are_named_too(tmp_path: Path) -> None:
+    agents = RandomAgents({AGENT: MEANS})
+    estimate = estimate_of(await run_until(tmp_path, agents, 20, until="±3%", max_rollouts=150))
+    assert estimate.ceiling == "+max_rollouts=150"
+    assert (estimate.rollouts, estimate.tokens, estimate.uncounted) == (150, 0, 150)
 
 
 async def test_a_pair_is_told_apart(tmp_path: Path) -> None:

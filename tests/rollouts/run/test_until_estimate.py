@@ -13,6 +13,7 @@ from nemo_gym.rollouts.run.until_estimate import (
     describe_live,
     write_estimate,
 )
+from nemo_gym.rollouts.run.until_tokens import TokenCount
 from nemo_gym.statistics.sequential import Draw, SequentialMean
 from tests.rollouts.run.test_until_units import target_of
 
@@ -38,16 +39,20 @@ def test_what_costs_more_than_a_fixed_design_is_said_too() -> None:
 
 def test_an_aim_that_was_not_reached_and_unknown_rewards() -> None:
     text = closing(replace(MEAN, is_reached=False, unknown=7, generalizes=True))
-    assert "was not reached" in text
+    assert "is not reached" in text
     assert "7 draws have no reward" in text
     assert "all tasks like these 200" in text
 
 
 def test_a_pair() -> None:
-    assert "a is better than b, by more than 0.010." in closing(PAIR)
-    assert "b is better than a, by more than 0.010." in closing(replace(PAIR, low=-0.05, high=-0.01))
+    assert "a is better than b, by more than 0.010, at 95 % confidence." in closing(PAIR)
+    assert "b is better than a, by more than 0.010, at 95 % confidence." in closing(
+        replace(PAIR, low=-0.05, high=-0.01)
+    )
     assert "No difference between a and b is shown." in closing(replace(PAIR, low=-0.01, is_reached=False))
     assert describe_live(PAIR).startswith("difference 0.030")
+    named = replace(PAIR, labels=("a (Qwen/Qwen3-8B)", "b (org/other)"))
+    assert "a (Qwen/Qwen3-8B) is better than b (org/other), by more than 0.010" in closing(named)
 
 
 def test_the_estimate_is_in_units_of_the_reward(tmp_path: Path) -> None:
@@ -56,10 +61,20 @@ def test_the_estimate_is_in_units_of_the_reward(tmp_path: Path) -> None:
         mean.add(Draw(number % 2, 0.5, 0.5, 0.25, number // 2 % 2, number // 2 % 2))
     target = replace(target_of("±5%"), least=-1.0, most=3.0, half_width=0.2)
     estimate = UntilEstimate.of(
-        target, mean, units=2, rollouts_per_draw=1, drawn=1600, unknown=0, is_reached=True
+        target,
+        mean,
+        units=2,
+        rollouts_per_draw=1,
+        drawn=1600,
+        voided=0,
+        unknown=0,
+        is_reached=True,
+        tokens=TokenCount(None),
     )
     assert abs(estimate.mean - 1.0) < 0.1
     assert abs(estimate.half_width - 2 * (mean.interval.high - mean.interval.low)) < 1e-9
     assert estimate.fixed >= estimate.fixed_known > 0
     write_estimate(tmp_path / "estimate.json", estimate)
-    assert orjson.loads((tmp_path / "estimate.json").read_bytes())["aim"] == "±0.2"
+    written = orjson.loads((tmp_path / "estimate.json").read_bytes())
+    assert written["aim"] == "±0.2"
+    assert written["text"] == closing(estimate).split("\n")

@@ -53,6 +53,7 @@ MISTAKES = [
     ({"until": "±1%", "reward_range": (0.0, float("inf"))}, "Rewards without bounds"),
     ({"generalize": True}, "the run has no +until"),
     ({"max_rollouts": 10}, "the run has no +until"),
+    ({"max_total_tokens": 10}, "the run has no +until"),
     ({"reward_range": (0.0, 2.0)}, "the run has no +until"),
 ]
 

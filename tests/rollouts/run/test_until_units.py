@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.task_rows import RepeatedTask, TaskShaper
 from nemo_gym.rollouts.run.options import UntilOptions
 from nemo_gym.rollouts.run.until_target import UntilTarget, read_target
-from nemo_gym.rollouts.run.until_units import DRAWS_OF_A_PAIR, DrawUnit, count_most_draws, find_units
+from nemo_gym.rollouts.run.until_units import (
+    DRAWS_OF_A_PAIR,
+    DrawUnit,
+    count_most_draws,
+    find_bound,
+    find_units,
+)
 from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.doubles import task_row
 
@@ -68,3 +76,19 @@ def test_the_most_draws() -> None:
     assert count_most_draws(target_of("a differs from b"), units) == DRAWS_OF_A_PAIR * 10
     assert count_most_draws(target_of(generalize=True), units) == 10
     assert count_most_draws(target_of(generalize=True, max_rollouts=4), units) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "draws", "bound"),
+    [
+        ({"max_rollouts": 7}, 3, "+max_rollouts=7"),
+        ({"until": "a differs from b"}, 500, "the bound of 50 rollouts of each task by each agent"),
+        ({"generalize": True}, 10, "the number of tasks, 10,"),
+        ({"generalize": True, "max_rollouts": 4}, 2, "+max_rollouts=4"),
+    ],
+)
+def test_the_bound_of_draws_is_named(options: dict[str, Any], draws: int, bound: str) -> None:
+    units = [DrawUnit(task, 2, (0, 1)) for task in range(10)]
+    assert find_bound(target_of(**options), units, draws) == bound
+    assert find_bound(target_of(**options), units, draws - 1) is None
+    assert find_bound(target_of(), units, 10**9) is None

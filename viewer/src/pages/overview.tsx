@@ -57,6 +57,7 @@ export function OverviewPage({ run }: { run: Run }): VNode {
     <>
       <h1 class="visually-hidden">Overview</h1>
       <Figures run={run} agents={value.agents} />
+      <Estimate sentences={run.detail.value?.estimate ?? []} />
       <SummaryTable run={run} title="agent" column="agent" summaries={value.agents} />
       {value.versions.length > 0 && (
         <SummaryTable run={run} title="policy version" column="policy_version" summaries={value.versions} />
@@ -103,6 +104,18 @@ function Figures({ run, agents }: { run: Run; agents: Summary[] }): VNode {
         </div>
       ))}
     </dl>
+  );
+}
+
+/** The estimate of a run that stops by itself, current while it goes on. */
+function Estimate({ sentences: [estimate, ...others] }: { sentences: string[] }): VNode | null {
+  if (!estimate) return null;
+  return (
+    <section class="estimate">
+      <h2>Estimate</h2>
+      <p><strong>{estimate}</strong></p>
+      {others.map((sentence) => <p key={sentence}>{sentence}</p>)}
+    </section>
   );
 }
 

@@ -24,6 +24,8 @@ export interface RunEntry {
   pass_at: [k: number, share: number] | null;
   /** What a run stops at; its mean and interval are then those of its estimate. */
   aim?: string;
+  /** Its estimate, what the interval means, and its cost, in sentences. */
+  estimate?: string[];
   started_at: string | null;
   /** Seconds since 1970. */
   updated_at: number | null;

@@ -1,0 +1,13 @@
+"""The ecosystem's import path for rollout collection as of its release after 0.7."""
+
+from nemo_gym.rollout_collection import NG_FAILURE_CLASS_KEY as NG_FAILURE_CLASS_KEY
+from nemo_gym.rollout_collection import NG_NO_PERSIST_KEY as NG_NO_PERSIST_KEY
+from nemo_gym.rollout_collection import NG_TERMINAL_KEY as NG_TERMINAL_KEY
+from nemo_gym.rollout_collection import DispatchLatencyTracker as DispatchLatencyTracker
+from nemo_gym.rollout_collection import RolloutCollectionConfig as RolloutCollectionConfig
+from nemo_gym.rollout_collection import RolloutCollectionHelper as RolloutCollectionHelper
+from nemo_gym.rollout_collection import SharedRolloutCollectionConfig as SharedRolloutCollectionConfig
+from nemo_gym.rollout_collection import get_max_rollout_attempts as get_max_rollout_attempts
+from nemo_gym.rollout_collection import is_terminal_failure as is_terminal_failure
+from nemo_gym.rollout_collection import migrate_invalid_judge_main_rows as migrate_invalid_judge_main_rows
+from nemo_gym.rollout_collection import observed_elapsed as observed_elapsed

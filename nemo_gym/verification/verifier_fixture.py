@@ -1,0 +1,8 @@
+"""The ecosystem's import path for cases of a verifier as of its release after 0.7."""
+
+from nemo_gym.verifier_fixture import VerifierFixture as VerifierFixture
+from nemo_gym.verifier_fixture import VerifierFixtureCase as VerifierFixtureCase
+from nemo_gym.verifier_fixture import VerifierFixtureError as VerifierFixtureError
+from nemo_gym.verifier_fixture import VerifierFixtureResult as VerifierFixtureResult
+from nemo_gym.verifier_fixture import exercise_verifier_fixture as exercise_verifier_fixture
+from nemo_gym.verifier_fixture import load_verifier_fixture as load_verifier_fixture
