@@ -3,7 +3,7 @@ r"""The boxes of a text: `\boxed{X}` and `\fbox{X}`."""
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
+from itertools import pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 from nemo_gym.verify._denials import is_denied
@@ -42,7 +42,7 @@ def last_boxed(text: str) -> str | None:
     r"""Return the content of the last complete `\boxed{…}`, of nested boxes the innermost. Runs in linear time.
 
     Boxes that the words around them deny or change do not count. Boxes joined by "or", "and" or a comma are one:
-    "\boxed{1} or \boxed{2}" is "1 or 2". So are boxes side by side.
+    "\boxed{1} or \boxed{2}" is "1 or 2". So are three boxes side by side.
     """
     stated = find_box(text)
     return stated.answer if stated else None
@@ -50,26 +50,33 @@ def last_boxed(text: str) -> str | None:
 
 def find_box(text: str) -> Stated | None:
     """Return `last_boxed` and the text after it."""
-    boxes = (
+    boxes = [
         box for box in reversed(_innermost(find_boxes(text))) if not is_denied(text, box.start, box.end + 1)
-    )
-    last = next(boxes, None)
-    if last is None:
+    ]
+    if not boxes:
         return None
-    content, after = text[last.content_start : last.end].strip(), last
-    for before in boxes:
-        joint = (
-            _JOINT.fullmatch(text, before.end + 1, after.start)
-            if after.start - before.end < LONGEST_JOINT
-            else None
-        )
-        if joint is None and not _SIDE_BY_SIDE.fullmatch(text, before.end + 1, after.start):
+    content, after = text[boxes[0].content_start : boxes[0].end].strip(), boxes[0]
+    is_list = _count_side_by_side(text, boxes) >= _FEWEST_IN_LIST
+    for before in boxes[1:]:
+        between = text[before.end + 1 : after.start]
+        joint = _JOINT.fullmatch(between) if len(between) < LONGEST_JOINT else None
+        if joint is None and not (is_list and _SIDE_BY_SIDE.fullmatch(between)):
             break
         other, after = text[before.content_start : before.end].strip(), before
         content = content if other == content else f"{other} {joint[1] if joint else ','} {content}"
-    return Stated(content, text[last.end + 1 :])
+    return Stated(content, text[boxes[0].end + 1 :])
 
 
+def _count_side_by_side(text: str, boxes: list[_Box]) -> int:
+    """Return how many of the boxes, the last one first, have only spaces between them."""
+    beside = takewhile(
+        lambda pair: _SIDE_BY_SIDE.fullmatch(text, pair[1].end + 1, pair[0].start), pairwise(boxes)
+    )
+    return 1 + sum(1 for _ in beside)
+
+
+_FEWEST_IN_LIST = 3
+"""So many boxes side by side are a list of answers. Of two, the last one counts."""
 LONGEST_JOINT = 40
 _JOINT = re.compile(r"[\s$*_\\()\]\[]*(or|and|,|;|/|&)(?:\s*(?:or|and|else|maybe|perhaps))*[\s$*_\\()\]\[]*")
 _SIDE_BY_SIDE = re.compile(r"(?:[ \t$]|\\[ ,;:!]|\\q?quad)*")

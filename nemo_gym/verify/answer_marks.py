@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["ANSWER_WORDS", "FOREIGN_ANSWER_WORDS", "WEAK_ANSWER_MARKS"]
+__all__ = ["ANSWER_WORDS", "FOREIGN_ANSWER_WORDS", "WEAK_ANSWER_MARKS", "find_aside"]
 
 _VERDICT = r"(?:correct|right|wrong|incorrect|clear|obvious|unique|below|above|as follows)\b"
 """Words that say something about an answer, after "the answer is"."""
@@ -94,7 +94,8 @@ CORRECTED_ANSWER = (
 _OTHERS = (
     r"(?:many|most|some|few|people|students?|others|one|someone|somebody|anyone|everyone|they|he|she|textbooks?|authors?"
     r"|books?|keys?|readers?|beginners?|calculators?|friends?|colleagues?|teachers?|sources?|manuals?|models?|brother|sister"
-    r"|mother|father|mom|dad|wife|husband|son|daughter|uncle|aunt|boss|tutor|neighbou?r|classmates?|forums?|websites?|internet)"
+    r"|mother|father|mom|dad|wife|husband|son|daughter|uncle|aunt|boss|tutor|neighbou?r|classmates?|forums?|websites?|internet"
+    r"|nobody|no\s+one|wikipedia|google|chatgpt|reddit|quora)"
 )
 _SAYING = (
     r"(?:say|says|said|think|thinks|thought|claim|claims|claimed|believe|believes|believed|argue|argues|assume|assumes"
@@ -105,6 +106,8 @@ _ASIDE = re.compile(
     r"|intuitive|least|worst|earlier|previous|prior|former|old|original|initial|first|textbook|book|key"
     r"|their|his|her|(?!(?:it|that|this|here|there|let|what|question|problem|task)['’])[a-z]+['’]s|students?['’])"
     r"\s+(?:[a-z]+\s+){0,2}answers?\b"
+    r"|\bmy\s+(?!(?:calculation|computation|answer|result|reasoning|analysis|work|derivation|solution)s?\b)(?:[a-z]+\s+){1,3}?"
+    rf"{_SAYING}\b[^.!?;]*\banswer\b"
     rf"|\b{_OTHERS}\b[^.!?;]{{0,60}}?\b{_SAYING}\b[^.!?;]*\banswer\b"
     rf"|\baccording\s+to\s+(?:the\s+|my\s+|a\s+|an\s+)?{_OTHERS}\b[^.!?;]*\banswer\b"
     r"|\b(?:untrue|false|wrong|incorrect|not\s+true)\s+(?:to\s+say\s+)?that\b[^.!?;]*\banswer\b"

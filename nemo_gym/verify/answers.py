@@ -24,7 +24,8 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 from nemo_gym.responses.wire import read_content_text, read_field
 from nemo_gym.verify._denials import is_denied
@@ -46,7 +47,9 @@ from nemo_gym.verify.answer_marks import (
 )
 from nemo_gym.verify.conclusions import find_conclusion, is_value
 from nemo_gym.verify.corrections import find_retraction, is_crossed_out
+from nemo_gym.verify.number_words import read_number_words
 from nemo_gym.verify.sentences import cut_first_sentence
+from nemo_gym.verify.typesetting import strip_math_marks
 
 __all__ = [
     "MAX_SEARCHED_CHARS",
@@ -62,8 +65,6 @@ __all__ = [
     "last_marked_line",
     "last_tagged",
     "read_inner_answer",
-    "strip_math_marks",
-    "unwrap_text",
 ]
 
 
@@ -228,17 +229,26 @@ _JSON_START = re.compile(r"\{\s*\"")
 def find_json(text: str, names: Sequence[str] = ("final_answer", "answer")) -> Stated | None:
     """Return the value of the first of `names` in the JSON object that ends `text`: a text or a number."""
     end = _JSON_END.search(text[-100:])
-    start = _JSON_START.search(text) if end else None
-    if end is None or start is None:
+    if end is None:
         return None
-    try:
-        value = json.loads(text[start.start() : len(text) - len(text[-100:]) + end.start() + 1])
-    except (ValueError, RecursionError):
-        return None
+    value = _read_last_object(text[: len(text) - len(text[-100:]) + end.start() + 1])
     answer = next((value[name] for name in names if name in value), None)
     return Stated(str(answer), "") if isinstance(answer, str | int | float) else None
 
 
+def _read_last_object(text: str) -> dict[str, Any]:
+    """Return the JSON object that ends `text` and begins first; an empty one if there is none."""
+    for start in islice(_JSON_START.finditer(text), _MOST_OBJECTS):
+        try:
+            value: dict[str, Any] = json.loads(text[start.start() :])
+        except (ValueError, RecursionError):
+            continue
+        return value
+    return {}
+
+
+_MOST_OBJECTS = 20
+"""The beginnings of objects that are tried."""
 _EMPHASIS = re.compile(r"`|(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
 
 
@@ -355,6 +365,9 @@ def _is_open_box(lines: Sequence[str]) -> bool:
 def tidy(answer: str) -> str:
     """Remove quotes, emphasis, math marks, the reason behind a number, and the text after the sentence."""
     sentence = _REASON.sub("", cut_first_sentence(answer.strip())).strip().strip("\"'“”")
+    words = _NUMBER_AND_WORDS.fullmatch(sentence)
+    if words is not None and read_number_words(words["words"].lower()) == words["number"].replace(",", ""):
+        return words["number"]
     for remark, plain in _REMARKS:
         sentence = remark.sub(plain, sentence)
     emphasized = _EMPHASIZED.fullmatch(sentence)
@@ -367,6 +380,7 @@ _REASON = re.compile(
     re.DOTALL,
 )
 """The reason or remark that follows a number or a formula: "18, since 9*2=18", "$x=1$ is the only solution"."""
+_NUMBER_AND_WORDS = re.compile(r"(?P<number>\d[\d,]*)\s*\((?P<words>[a-zA-Z, -]+)\)")
 _NOT_ELSEWHERE = r"(?:not|no|nicht|et\s+non|non|y\s+no|und\s+nicht|e\s+não|não|niet|не)"
 _REMARKS = (
     # not 6, as one may think, but 7
@@ -414,34 +428,6 @@ def read_inner_answer(answer: str) -> str:
 
 _EMPHASIZED_ANSWER = re.compile(r"(\*\*|__)(?P<answer>[^*_\s](?:[^*_]*[^*_\s])?)\1")
 _ONE_BOX = re.compile(r"[\s$*]*(?:\\[(\[])?\s*\\(?:boxed|fbox)\s*\{.*\}\s*(?:\\[)\]])?[\s$*.]*", re.DOTALL)
-
-
-_TEXT_COMMAND = (
-    r"\\(?:text(?:bf|it|rm|sf|tt|up|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)|boldsymbol|bm|mbox|hbox|emph|underline"
-    r"|operatorname)"
-)
-_TEXT_BLOCK = re.compile(rf"{_TEXT_COMMAND}\s*\{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}}")
-
-
-def unwrap_text(text: str) -> str:
-    r"""Remove `\text{…}`, `\mathbf{…}` and similar commands around words, also nested ones."""
-    for _ in range(2):
-        text = _TEXT_BLOCK.sub(r"\1", text)
-    return text
-
-
-_MATH_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
-
-
-def strip_math_marks(text: str) -> str:
-    r"""Remove the `$…$`, `\(…\)` or `\[…\]` that encloses all of `text`."""
-    text = text.strip()
-    for opening, closing in _MATH_MARKS:
-        if len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):
-            inner = text[len(opening) : -len(closing)]
-            if opening not in inner:
-                return inner.strip()
-    return text
 
 
 _FINDERS: dict[AnswerForm, Callable[[str], Stated | None]] = {

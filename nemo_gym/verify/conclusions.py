@@ -80,7 +80,7 @@ _AFFIRMED = re.compile(
 _LEADS = (
     r"(?:(?:is|are|was|were|be|equals?|has|have|had|gets?|got|gives?|makes?|made|becomes?|totals?|costs?|takes|took|leaves?"
     r"|left|remain|lasts?|earn(?:s|ed)?|pays?|paid|spen[dt]s?|saves?d?|sells|sold|buys|bought|collect(?:s|ed)|received?s?"
-    r"|weighs?|measures?|contains?|holds?|eats|ate|owes?|travel(?:s|ed)|walk(?:s|ed)|drove|drives|produces?d?"
+    r"|weighs?|measures?|contains?|holds?|eats|ate|owes?|travel(?:s|ed)|walk(?:s|ed)|drove|drives|produces?d?|for|after"
     r"|ist|sind|beträgt|ergibt|kostet|hat|est|sont|vaut|fait|coûte|donne|es|son|vale|cuesta|tiene|da|é|são|tem|custa|è|sono"
     r"|ha|costa|zijn|kost|är|равн[аоы]?|равен|составляет|стоит)"
     r"(?:\s+(?:only|exactly|just|now|still|then|thus|therefore|precisely|simply|also|equal\s+to|a\s+total\s+of|genau|somit"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from nemo_gym.verify._rewriting import Rewriting
-from nemo_gym.verify.answers import unwrap_text
 from nemo_gym.verify.folding import fold_compatibility
 from nemo_gym.verify.notation import is_same_spelling, normalize_spelling, write_scripts
-from nemo_gym.verify.typesetting import strip_typesetting
+from nemo_gym.verify.typesetting import strip_typesetting, unwrap_text
 
 __all__ = [
     "DENIAL",

@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 
 from nemo_gym.verify._rewriting import Rewriting
-from nemo_gym.verify.answers import strip_math_marks
 
-__all__ = ["strip_braces", "strip_text_command", "strip_typesetting"]
+__all__ = ["strip_braces", "strip_math_marks", "strip_text_command", "strip_typesetting", "unwrap_text"]
 
 MAX_LAYERS = 20
 """Layers of braces, boxes and infix fractions that are removed from one answer."""
@@ -149,4 +148,32 @@ def _write_fractions(text: str) -> str:
         command = "frac" if infix["name"] == "over" else "binom"
         above, below = text[start + 1 : infix.start()].strip(), text[infix.end() : end].strip()
         text = f"{text[: max(start, 0)]}\\{command}{{{above}}}{{{below}}}{text[end + 1 :]}"
+    return text
+
+
+_TEXT_COMMAND = (
+    r"\\(?:text(?:bf|it|rm|sf|tt|up|sc|normal)?|math(?:rm|bf|it|sf|tt|normal)|boldsymbol|bm|mbox|hbox|emph|underline"
+    r"|operatorname)"
+)
+_TEXT_BLOCK = re.compile(rf"{_TEXT_COMMAND}\s*\{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}}")
+
+
+def unwrap_text(text: str) -> str:
+    r"""Remove `\text{…}`, `\mathbf{…}` and similar commands around words, also nested ones."""
+    for _ in range(2):
+        text = _TEXT_BLOCK.sub(r"\1", text)
+    return text
+
+
+_MATH_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
+
+
+def strip_math_marks(text: str) -> str:
+    r"""Remove the `$…$`, `\(…\)` or `\[…\]` that encloses all of `text`."""
+    text = text.strip()
+    for opening, closing in _MATH_MARKS:
+        if len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):
+            inner = text[len(opening) : -len(closing)]
+            if opening not in inner:
+                return inner.strip()
     return text

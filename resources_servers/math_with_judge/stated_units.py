@@ -40,7 +40,8 @@ def add_unit(expected: str, answer: FinalAnswer, text: str) -> str:
     if not _has_unit(expected) or _has_unit(answer.text) or _WORDS_IN_BOX.search(answer.text):
         return answer.text
     unit = read_unit_behind(_find_words_behind(answer, text))
-    return rf"{answer.text} \text{{ {unit}}}" if unit else answer.text
+    name, _, power = unit.partition("^")
+    return rf"{answer.text}\text{{ {name}}}{f'^{power}' if power else ''}" if unit else answer.text
 
 
 def _find_words_behind(answer: FinalAnswer, text: str) -> str:

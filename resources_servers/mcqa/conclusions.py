@@ -72,7 +72,13 @@ _BARE_CUES = (
 )
 """Words before a name that ends its sentence, or is followed by its reason: "So B."."""
 _BEFORE = tuple(
-    (re.compile(rf"(?<![A-Za-z])(?:{words})[\s*_:]*(?=[(\[\"'“$\\]*\w)", re.IGNORECASE), may_explain)
+    (
+        re.compile(
+            rf"(?<![A-Za-z])(?:{words})(?:(?<![A-Za-z])|(?![A-Za-z]))[\s*_:]*(?=[(\[\"'“$\\]*\w)",
+            re.IGNORECASE,
+        ),
+        may_explain,
+    )
     for cues, may_explain in ((_EXPLAINED_CUES, True), (_BARE_CUES, False))
     for words in cues
 )

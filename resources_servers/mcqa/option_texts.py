@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from nemo_gym.verify.answers import strip_math_marks, unwrap_text
 from nemo_gym.verify.matching import is_same_formula, is_same_molecule, normalize, whole_words
 from nemo_gym.verify.numbers import Quantity, read_quantity
+from nemo_gym.verify.typesetting import strip_math_marks, unwrap_text
 from nemo_gym.verify.units import PERCENT
 
 Options = Mapping[str, str]

@@ -26,9 +26,8 @@ from nemo_gym.verify.answers import (
     is_fence,
     last_tagged,
     read_inner_answer,
-    strip_math_marks,
-    unwrap_text,
 )
+from nemo_gym.verify.typesetting import strip_math_marks, unwrap_text
 from resources_servers.reasoning_gym.scoring import LIBRARY, score_answer, task_of
 
 ANSWER_KEY = "extracted_answer"

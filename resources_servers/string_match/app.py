@@ -22,11 +22,11 @@ from nemo_gym.verify.answers import (
     AnswerForm,
     final_answer,
     final_text,
-    strip_math_marks,
 )
 from nemo_gym.verify.matching import is_same_formula, is_same_text, strip_commands
 from nemo_gym.verify.numbers import Quantity, is_same_quantity, read_quantity
 from nemo_gym.verify.task_rows import invalid_row
+from nemo_gym.verify.typesetting import strip_math_marks
 
 MAX_ANSWER_CHARS = 2_000
 """An answer that is longer than the expected one by more than this equals none."""

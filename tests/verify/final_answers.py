@@ -420,6 +420,12 @@ The answer is correct.
     Spellings(NO_DENIALS, r"""
 My brother claims that the answer is ANSWER.
 ---
+My lab partner says the answer is ANSWER.
+---
+Wikipedia claims that the correct answer is ANSWER.
+---
+Nobody would seriously claim that the answer is ANSWER.
+---
 According to the forum the answer is ANSWER.
 ---
 For the previous exercise, the answer is ANSWER.

@@ -38,13 +38,13 @@ def test_a_text_is_cut_at_the_brace_that_closes_one_before_it() -> None:
 @pytest.mark.parametrize(
     ("text", "boxed"),
     [
-        (r"\boxed{1} \boxed{2}", "1 , 2"),
+        (r"\boxed{1} \boxed{2}", "2"),
         (r"\boxed{1}\ \boxed{2}\ \boxed{3}", "1 , 2 , 3"),
         (r"$\boxed{1}$ $\boxed{1}$", "1"),
-        (r"$\boxed{1}$\quad$\boxed{2}$", "1 , 2"),
+        (r"$\boxed{1}$\quad$\boxed{2}$ $\boxed{3}$", "1 , 2 , 3"),
         ("\\boxed{1}\n\\boxed{2}", "2"),
         (r"\boxed{1} so \boxed{2}", "2"),
     ],
 )
-def test_boxes_side_by_side_are_one_answer(text: str, boxed: str) -> None:
+def test_three_boxes_side_by_side_are_one_answer(text: str, boxed: str) -> None:
     assert last_boxed(text) == boxed

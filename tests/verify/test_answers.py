@@ -330,6 +330,8 @@ def test_every_extractor_runs_in_linear_time(piece: str) -> None:
         ("The answer is 90, that is, 45 + 45.", "90 = 45 + 45"),
         ("Donc la réponse est $81$ !", "81"),
         ("The answer is 81!", "81!"),
+        ("Answer: 7 (seven).", "7"),
+        ("Answer: 7 (eight)", "7 (eight)"),
         ("The answer is not 6, as one may think, but 7.", "7"),
         ("The answer is not 6. It is 7.", "7"),
     ],
@@ -338,3 +340,9 @@ def test_words_beside_a_number_leave_its_value(text: str, answer: str) -> None:
     found = final_answer(text)
     assert found is not None
     assert found.text == answer
+
+
+def test_the_json_object_that_ends_a_text_counts_and_not_one_that_it_quotes() -> None:
+    found = final_answer('Given: `{"answer": 9}` was printed.\n\nAfter the fix:\n\n{"answer": 7}')
+    assert found is not None
+    assert found.text == "7"

@@ -145,7 +145,7 @@ CHOSEN: dict[str, tuple[str, ...]] = {
 NOT_CHOSEN: dict[str, tuple[str, ...]] = {
     "several options": (
         "\\boxed{A} \\boxed{B} \\boxed{C}",
-        "\\boxed{A}\\ \\boxed{B} (choose what you like)",
+        "\\boxed{A}\\ \\boxed{C}\\ \\boxed{B} (choose what you like)",
         "I choose B; I also choose C.",
         "I pick A. I also pick B.",
         "I choose B or C.",
