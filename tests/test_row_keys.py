@@ -16,7 +16,6 @@ KEYS = frozenset(NAMES.values())
 MOST_FILES = 45
 OTHER_OBJECTS = {
     "nemo_gym/agents/agent.py": "a parameter of `responses`",
-    "nemo_gym/agents/policy.py": "the type of a Responses object",
     "nemo_gym/cli/compare.py": "a column of a comparison",
     "nemo_gym/datasets/hub.py": "an attribute of an HTTP error",
     "nemo_gym/engines/gateway/reading.py": "a record of a call, the type of a Responses object",

@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-from nemo_gym import clock
 from nemo_gym.agents.tools import FailedToolCall, ToolClient
 from nemo_gym.episodes.driver import Act, read_failure
 from nemo_gym.failures import AgentError, build_error
@@ -25,7 +24,6 @@ __all__ = [
     "Policy",
     "Trajectory",
     "add_usage",
-    "build_empty_response",
     "calls_in",
     "drop_tokens",
     "input_items",
@@ -82,7 +80,7 @@ class Trajectory:
 
     def end(self, reason: EndReason) -> Act:
         """Return the attempt as one Responses object, with all turns in its output and the usage of all calls."""
-        last = self.last_answer or build_empty_response("policy")
+        last = self.last_answer or Act.build_empty_response("policy")
         response = {**last, "output": self._output, "usage": self._usage}
         if reason is EndReason.CONTEXT_OVERFLOW:
             response |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
@@ -163,20 +161,6 @@ def input_items(given: str | Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def user_message(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text, "type": "message"}
-
-
-def build_empty_response(model: str) -> dict[str, Any]:
-    """Return a Responses object without output, of an attempt without an answer of the model."""
-    return {
-        "id": f"resp_{clock.hex_id()}",
-        "object": "response",
-        "created_at": int(clock.wall_clock()),
-        "model": model,
-        "output": [],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-    }
 
 
 def add_usage(total: dict[str, Any] | None, usage: dict[str, Any] | None) -> dict[str, Any] | None:

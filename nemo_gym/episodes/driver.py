@@ -74,6 +74,20 @@ class Act:
     notes: dict[str, Any] = field(default_factory=dict)
     """Fields that the agent adds to the scored row."""
 
+    @staticmethod
+    def build_empty_response(model: str) -> dict[str, Any]:
+        """Return a Responses object without output, of an attempt without an answer of a model."""
+        return {
+            "id": f"resp_{clock.hex_id()}",
+            "object": "response",
+            "created_at": int(clock.wall_clock()),
+            "model": model,
+            "output": [],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+
     def join(self, given: list[dict[str, Any]], later: Act) -> Act:
         """Return this turn and a later one, with the input between them, as one. A truncation stays its end reason."""
         output = [*self.response["output"], *given, *later.response["output"]]

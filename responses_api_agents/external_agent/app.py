@@ -11,7 +11,7 @@ from fastapi import Body, HTTPException, Request
 from fastapi import Response as HttpResponse
 from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, model_validator
 
-from nemo_gym.agents.policy import build_empty_response, input_items
+from nemo_gym.agents.policy import input_items
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config.current import read_run_value
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
@@ -249,7 +249,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             "stderr": exit_.stderr[-_REPORTED_CHARS:],
             "left_out": taken.left_out,
         }
-        response = trace or build_empty_response(self.config.model)
+        response = trace or Act.build_empty_response(self.config.model)
         if self.config.final_message == "stdout" or not response["output"]:
             response["output"].append(_message(exit_.stdout))
         return Act(response, reason, notes={"external_agent": notes, **gateway.tools.notes})

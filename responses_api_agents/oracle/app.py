@@ -8,7 +8,6 @@ import orjson
 from fastapi import Body, HTTPException, Request
 from fastapi import Response as HttpResponse
 
-from nemo_gym.agents.policy import build_empty_response
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode, require_ok
@@ -46,7 +45,7 @@ class Oracle(SimpleResponsesAPIAgent):
             "status": "completed",
             "content": content,
         }
-        response = {**build_empty_response("oracle"), "output": [message]}
+        response = {**Act.build_empty_response("oracle"), "output": [message]}
         return Act(response, reason)
 
 
