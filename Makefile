@@ -9,7 +9,7 @@ CONSTRAINTS := -c constraints.txt
 PASSED = @$(PYTHON) -m tests.heavy_suites passed $@
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models environment_servers simulation perf tests examples conftest.py
 
-.PHONY: demo test coverage test-python test-newest constraints chaos simulate check format test-packaging test-cluster test-slices slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses test-folders page test-ecosystem docs example-grpo example-offline bench clean
+.PHONY: demo test audit coverage test-python test-newest constraints chaos simulate check format test-packaging test-cluster test-slices slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses test-folders page test-ecosystem docs example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -132,6 +132,10 @@ docs: .venv/.docs
 # Every page of the documentation as a script, with the engine stub: three minutes. `make test` runs a third of them.
 test-docs: .venv/.dev
 	NEMO_GYM_TEST_DOCS=1 $(BIN)/python -m pytest tests/docs tests/packaging/test_first_page.py -n 2
+
+# The cards of our environments (docs/audits): every class of probes must be as good as on its card. KEEP=1 writes them anew.
+audit: .venv/.dev
+	$(BIN)/python -m tests.audit.our_cards
 
 # Every experiment tracker, with its real package and without a network: three minutes to install.
 test-trackers:

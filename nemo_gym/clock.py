@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 __all__ = ["hex_id", "log_time", "monotonic", "rng", "wall_clock"]
@@ -22,11 +23,10 @@ os.register_at_fork(after_in_child=_ids.seed)  # forked servers must not generat
 class Sources:
     """The system's clock, ids and randomness. Subclasses replace them."""
 
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def wall_clock(self) -> float:
-        return time.time()
+    monotonic: Callable[..., float] = staticmethod(
+        time.monotonic
+    )  # every call and request is timed: one call less
+    wall_clock: Callable[..., float] = staticmethod(time.time)
 
     def hex_id(self) -> str:
         return f"{_ids.getrandbits(128):032x}"  # ten times cheaper than os.urandom
@@ -35,12 +35,53 @@ class Sources:
         return random.Random()
 
 
-_sources = Sources()
+_sources = _of_rollouts = Sources()
 
 
 def monotonic() -> float:
     """Return seconds on a monotonic clock; only differences are meaningful."""
     return _sources.monotonic()
+
+
+@dataclass(slots=True)
+class Pause:
+    """The pauses of this process's rollouts: their clock stands still meanwhile."""
+
+    since: float | None = None
+    """The start of the pause on the monotonic clock; None without one."""
+    seconds: float = 0.0
+    """The length of all earlier pauses."""
+
+    def begin(self) -> None:
+        """Stop the clock of rollouts. Idempotent."""
+        global _of_rollouts
+        if self.since is None:
+            self.since, _of_rollouts = monotonic(), _PausedSources()
+
+    def end(self) -> None:
+        """Let it run again. Idempotent."""
+        if self.since is not None:
+            self.seconds += monotonic() - self.since
+            self.since = None
+
+
+pause = Pause()
+"""One per process, because a process has one clock."""
+
+
+class _PausedSources(Sources):
+    """The clock of rollouts of a process that has had a pause."""
+
+    def monotonic(self) -> float:
+        return (_sources.monotonic() if pause.since is None else pause.since) - pause.seconds
+
+
+def rollout_time() -> float:
+    """Return seconds on the clock of rollouts: the monotonic clock without the pauses of runs.
+
+    Deadlines, sessions and circuit breakers go by it, so that a pause is no outage.
+    """
+    return _of_rollouts.monotonic()
 
 
 def wall_clock() -> float:
@@ -66,9 +107,10 @@ def rng() -> random.Random:
 @contextmanager
 def replaced_by(sources: Sources) -> Iterator[None]:
     """Use `sources` in the whole process while the block runs."""
-    global _sources
+    global _sources, _of_rollouts
     before, _sources = _sources, sources
+    _of_rollouts = _PausedSources() if pause.seconds or pause.since is not None else sources
     try:
         yield
     finally:
-        _sources = before
+        _sources = _of_rollouts = before

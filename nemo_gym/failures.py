@@ -185,6 +185,11 @@ class GymError(Exception):
     def __str__(self) -> str:
         return append_remedy(self.failure.message, self.failure.remedy)
 
+    @property
+    def status(self) -> int:
+        """The HTTP status, by which trainers tell failures apart as they do for an error answer of an agent."""
+        return self.failure.http_status
+
 
 def append_remedy(message: str, remedy: str | None) -> str:
     """Return a message and its remedy as sentences of one text."""

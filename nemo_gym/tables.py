@@ -43,6 +43,11 @@ def write_number(value: float, places: int = 3) -> str:
     return f"{value:.{places}f}" if abs(value) < _LONG else f"{value:.{places}e}"
 
 
+def write_seconds(seconds: float) -> str:
+    """Return seconds with three digits: `0.0123 s`, `1.5 s`, `1,250 s`."""
+    return f"{seconds:,.0f} s" if abs(seconds) >= 100 else f"{seconds:.3g} s"
+
+
 def table_lines(
     columns: Sequence[Column], rows: Sequence[Sequence[str | Text]], width: int | None
 ) -> list[Text]:

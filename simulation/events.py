@@ -52,6 +52,8 @@ class Kind(StrEnum):
     DIED = "died"
     """The collector died; the detail is the cause."""
     INTERRUPTED = "interrupted"
+    CONTROLLED = "controlled"
+    """An operator made a request; the detail is the request and its answer."""
     ENDED = "ended"
     """A start of the run ended; the detail is an `Ended`."""
     OVER = "over"
@@ -82,6 +84,8 @@ class Sent(NamedTuple):
     """The propagated remaining seconds."""
     checksum: int
     """CRC-32 of the body."""
+    session: str | None = None
+    """The session that the request names."""
 
 
 class ToolRun(NamedTuple):

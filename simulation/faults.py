@@ -124,7 +124,25 @@ class Partition:
         return f"node: cut off at {self.at:g} s for {self.seconds:g} s"
 
 
-Fault: TypeAlias = CallFault | CollectorFault | Partition
+COLLECTOR = "collector"
+
+
+@dataclass(frozen=True, slots=True)
+class CrashAtCall:
+    """A process dies soon after the engine has answered its `nth` call, in the middle of attempts.
+
+    `server` restarts after `seconds`; the collector is started again by its operator.
+    """
+
+    server: str
+    nth: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.server}: crash_at_call {self.nth} of the engine ({self.seconds:g} s)"
+
+
+Fault: TypeAlias = CallFault | CollectorFault | Partition | CrashAtCall
 
 _RETRIED = frozenset(
     {

@@ -11,6 +11,20 @@ from nemo_gym.rollouts.output.files import RunFiles, find_ending
 from nemo_gym.rollouts.plan.compression import DAMAGE, holds_text, open_content
 from nemo_gym.rows.identity import identity_in
 from simulation.crashing_disk import CrashingDisk
+from simulation.events import Ended, Event, Kind
+
+_JOURNAL_CODES = frozenset(
+    {
+        "output_exists",
+        "output_form",
+        "output_locked",
+        "damaged_output",
+        "duplicate_row",
+        "manifest_damaged",
+        "manifest_missing",
+        "run_changed",
+    }
+)
 
 
 def whole_lines(path: Path) -> tuple[bytes, ...]:
@@ -65,3 +79,18 @@ class LineCounts:
             self._counted_at = self._disk.operations
             self._counts = (len(whole_lines(self._files.rows)), len(whole_lines(self._files.failures)))
         return self._counts
+
+
+class FilesRecover:
+    """A run that died at any point can be resumed, and its files hold only whole rows."""
+
+    name = "files recover"
+
+    def observe(self, event: Event) -> str | None:
+        if event.kind is not Kind.ENDED:
+            return None
+        ended: Ended = event.detail
+        if ended.damaged:
+            return f"a line is not a row: {ended.damaged[0][:100]!r}…"
+        code, _, message = ended.error.partition(": ")
+        return f"the run can't be resumed: {message}" if code in _JOURNAL_CODES else None

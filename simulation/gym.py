@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from nemo_gym.engines.record.store import CAPTURE_DIR_KEY
 from nemo_gym.episodes.driver import Episode, SessionBodies
 from nemo_gym.head.server import HeadServer
 from nemo_gym.mock_engine import EngineOptions, MockEngine
@@ -66,7 +67,7 @@ class SimulatedGym:
         self._network = network
         self._monitor = monitor
         self._rng = scenario.rng("gym")
-        self.config = _config_of(scenario)
+        self.config = _config_of(scenario, folder)
         self._servers: dict[str, SimpleServer] = {}
         self.nodes: SimulatedNodes | None = None
         if scenario.has_nodes:
@@ -174,10 +175,11 @@ _CLASSES: dict[str, type[SimpleServer]] = {
 }
 
 
-def _config_of(scenario: Scenario) -> dict[str, Any]:
+def _config_of(scenario: Scenario, folder: Path) -> dict[str, Any]:
     """The gym's global configuration, as the launcher resolves it."""
     ports = [_ENVIRONMENT_PORT + replica for replica in range(scenario.replicas)]
     return {
+        CAPTURE_DIR_KEY: str(folder / "model_calls"),
         HEAD: {"host": _HOST, "port": _HEAD_PORT},
         MODEL: {
             "responses_api_models": {

@@ -19,6 +19,8 @@ from nemo_gym.names import DIRECTORY_ROUTE
 from nemo_gym.rows.identity import identity_at
 from nemo_gym.rows.keys import ATTEMPT_INDEX_KEY
 from nemo_gym.transport import Call, Reply
+from nemo_gym.transport.context import SESSION_HEADER
+from nemo_gym.transport.control import DURABLE_RUNS
 from nemo_gym.transport.deadline import DEADLINE_HEADER
 from simulation.events import AttemptId, Kind, Sent
 from simulation.exchange import Exchange
@@ -109,6 +111,12 @@ class Network:
                 await self._start_server(address)
 
         self._start_detached(restart())
+
+    def find_address(self, server: str) -> Address | None:
+        """Return the first address of a server that is up; None without one."""
+        return next(
+            (each for each in self._addresses.values() if each.server == server and each.is_up.is_set()), None
+        )
 
     def end_node(self, node: str) -> list[str]:
         """End the servers of a node for good, with their sockets. Returns their origins."""
@@ -334,7 +342,9 @@ def _sent(sender: Process, address: Address, exchange: Exchange) -> Sent:
         server=address.server,
         route=exchange.path,
         deadline_s=float(deadline) if deadline is not None else None,
-        checksum=zlib.crc32(exchange.call.body or b""),
+        # A run that is told of is named by its folder, which is another one in every play.
+        checksum=0 if exchange.path == DURABLE_RUNS else zlib.crc32(exchange.call.body or b""),
+        session=headers.get(SESSION_HEADER),
     )
 
 

@@ -28,27 +28,30 @@ from nemo_gym.rollouts.run.summary import CollectSummary, read_counts
 from nemo_gym.serving.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
 from nemo_gym.transport.moving_caller import MovingCaller
 from simulation.closings import SessionsAreClosedOnce
+from simulation.control import Operator
 from simulation.crashing_disk import CrashingDisk
 from simulation.deadlines import DeadlinesAreKept, InterruptedRunsEnd, NoOrphanedWork
 from simulation.determinism import SeededSources, errors_reported_to
+from simulation.durability import CrashesAtCalls, EngineAnswersOnce
 from simulation.environment import draw_task
 from simulation.events import Ended, Event, Kind, Rest
 from simulation.faults import (
+    COLLECTOR,
     SECOND_INTERRUPT_WITHIN_S,
     CallFaults,
     CollectorFault,
     CollectorFaultKind,
+    CrashAtCall,
     Partition,
 )
 from simulation.fencing import FencedReplicasDoNothing
-from simulation.files import FailuresFile, LineCounts, is_row, whole_lines
+from simulation.files import FailuresFile, FilesRecover, LineCounts, is_row, whole_lines
 from simulation.gym import SimulatedGym
 from simulation.invariants import (
     AttemptsAreMade,
     CountedRowsAreWritten,
     CountsAgree,
     FailuresHaveCauses,
-    FilesRecover,
     NoSurprises,
     NothingLost,
     NothingTwice,
@@ -64,6 +67,8 @@ from simulation.virtual_time import run_virtually
 
 MOST_STARTS = 20
 _MEMORY = Path("/dev/shm")
+_CRASHES_AFTER_S = 0.003
+"""Virtual seconds between an answer of the engine and the crash that it sets off: the agent may have it, or not."""
 _ENDS_WITHIN_S = 1.0
 """Seconds of cleanup that a finished run may take."""
 _REPAIRED_WITHIN_S = 120.0
@@ -102,6 +107,11 @@ def play(scenario: Scenario) -> Result:
         shutil.rmtree(folder)
 
 
+def _list_uncontrolled_invariants(scenario: Scenario) -> list[Invariant]:
+    """Return the invariants that an operator may violate: attempts are cancelled, requeued and paused."""
+    return [AttemptsAreMade(scenario), FailuresHaveCauses(scenario), DeadlinesAreKept(scenario)]
+
+
 class _CountersDisplay(Display):
     """Keeps a reference to the run's counters."""
 
@@ -131,6 +141,8 @@ class _Play:
         self._build(loop)
         loop.set_exception_handler(self._record_lost_error)
         seeded = SeededSources(self._scenario.rng("sources"), loop.time)
+        clock.pause.end()
+        clock.pause.seconds = 0.0  # those of other plays
         with (
             clock.replaced_by(seeded),
             disks.replaced_by(self._disk),
@@ -158,27 +170,29 @@ class _Play:
         self._network = Network(self._monitor, self._faults, scenario.rng("network"))
         self._gym = SimulatedGym(scenario, self._network, self._monitor, self._files.folder)
         self._disk = CrashingDisk(self._monitor, scenario.faults, self._kill)
+        self._crashes = CrashesAtCalls(scenario.faults, self._crash_soon)
+        self._operator = Operator(scenario, self._monitor)
         self._monitor.invariants = self._invariants()
 
     def _invariants(self) -> list[Invariant]:
         scenario = self._scenario
+        durable: list[Invariant] = [EngineAnswersOnce(self._files.attempts), self._crashes]
         return [
             NothingTwice(),
             NothingLost(scenario),
             CountedRowsAreWritten(self._counted, LineCounts(self._files, self._disk)),
             CountsAgree(scenario),
-            AttemptsAreMade(scenario),
-            FailuresHaveCauses(scenario),
+            *(() if scenario.requests else _list_uncontrolled_invariants(scenario)),
             RewardsAreTrue(self._rows),
             SessionsAreClosed(),
             SessionsAreClosedOnce(),
             QueuesAreBounded(scenario),
-            DeadlinesAreKept(scenario),
             NoOrphanedWork(),
             FencedReplicasDoNothing(),
             InterruptedRunsEnd(),
             FilesRecover(),
             NoSurprises(),
+            *(durable if scenario.is_durable else ()),
         ]
 
     # --- The run and its starts ---------------------------------------------------------------------------------
@@ -198,6 +212,8 @@ class _Play:
     async def _repair_everything(self) -> None:
         self._faults.disarm()
         self._disk.disarm()
+        self._crashes.disarm()
+        self._operator.stop()
         for fault in self._timed_faults:
             fault.cancel()
         await asyncio.sleep(_REPAIRED_WITHIN_S)
@@ -237,7 +253,10 @@ class _Play:
 
     def _longest_s(self) -> float:
         scenario = self._scenario
-        return 600.0 + scenario.planned * scenario.max_attempts * (scenario.rollout_timeout_s + 60.0)
+        of_pauses = 120.0 * len(scenario.requests)
+        return (
+            600.0 + of_pauses + scenario.planned * scenario.max_attempts * (scenario.rollout_timeout_s + 60.0)
+        )
 
     async def _collect(self, existing: Existing) -> CollectSummary:
         transport = self._network.transport_of(self._collector)
@@ -252,10 +271,19 @@ class _Play:
                 max_attempts=scenario.max_attempts,
                 rollout_timeout_s=scenario.rollout_timeout_s,
             ),
+            durability="process" if scenario.is_durable else "off",
+            keep_attempts="all",  # so that the invariants can read them
         )
         caller = gym.caller(transport)
         try:
-            return await collect(settings, caller, gym, stop=self._stop, display=self._display)
+            return await collect(
+                settings,
+                caller,
+                gym,
+                stop=self._stop,
+                display=self._display,
+                serve=self._operator.serve if scenario.requests else None,
+            )
         finally:
             if isinstance(caller, MovingCaller):
                 caller.stop_following()
@@ -305,6 +333,16 @@ class _Play:
             elif isinstance(fault, CollectorFault) and fault.kind is CollectorFaultKind.INTERRUPTED:
                 for moment in (fault.at, fault.at + SECOND_INTERRUPT_WITHIN_S * fault.share):
                     self._timed_faults.append(loop.call_later(moment, self._interrupt))
+
+    def _crash_soon(self, fault: CrashAtCall) -> None:
+        """Crash a process within the step that follows an answer of the engine."""
+        asyncio.get_running_loop().call_later(_CRASHES_AFTER_S, self._crash, fault)
+
+    def _crash(self, fault: CrashAtCall) -> None:
+        if fault.server == COLLECTOR:
+            self._kill(str(fault))
+        elif (address := self._network.find_address(fault.server)) is not None:
+            self._network.crash(address, fault.seconds)
 
     def _kill(self, why: str) -> None:
         if self._collector.is_alive and self._collector.tasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import TYPE_CHECKING
 
 from simulation import faults
 from simulation.faults import (
@@ -12,11 +13,15 @@ from simulation.faults import (
     CallFault,
     CollectorFault,
     CollectorFaultKind,
+    CrashAtCall,
     Fault,
     FaultKind,
     Partition,
     Place,
 )
+
+if TYPE_CHECKING:
+    from simulation.control import Request
 
 _CALLS_OF_A_ROLLOUT: dict[Place, float] = {
     faults.RUN: 1.0,
@@ -36,6 +41,7 @@ _SECONDS: dict[FaultKind, tuple[float, ...]] = {
 }
 _NAMED_SHARE = 0.4
 _NODES_SHARE = 0.15
+_DURABLE_SHARE = 0.35
 _CUT_OFF_S = (3.0, 10.0, 14.0, 20.0, 40.0)
 """Seconds of a partition: shorter than a lease, between a lease and the loss, and longer."""
 _FILES = ("", "", "out.jsonl", "out_failures.jsonl", "out_run.json", "out_run.json")
@@ -60,15 +66,20 @@ class Scenario:
     """The extension of the output file, which selects its compression."""
     names_sessions: bool
     """Whether the agent opens and closes sessions by names of its own, as the ecosystem's environment servers do."""
+    is_durable: bool
+    """Whether attempts are recorded, and continue where they were interrupted (`simulation.durability`)."""
     has_nodes: bool
     """Whether servers are on a machine of their own (`simulation.nodes`)."""
     faults: tuple[Fault, ...]
+    requests: tuple[Request, ...] = ()
+    """The requests of an operator, in order (`simulation.control`)."""
 
     def __str__(self) -> str:
         return (
             f"{self.planned} rollouts ({self.tasks} tasks), {self.in_parallel} at once, up to {self.max_attempts} "
             f"attempts of {self.rollout_timeout_s:g} s, {self.replicas} x environment, engine {self.engine_s:g} s, "
-            f"*{self.ending}{', named sessions' if self.names_sessions else ''}{', a node' if self.has_nodes else ''}"
+            f"*{self.ending}{', named sessions' if self.names_sessions else ''}"
+            f"{', durable' if self.is_durable else ''}{', a node' if self.has_nodes else ''}"
         )
 
     @property
@@ -90,6 +101,11 @@ def draw(seed: int) -> Scenario:
     rng, of_nodes = Random(f"{seed}/scenario"), Random(f"{seed}/nodes")
     partitions = (_draw_partition(of_nodes),) if of_nodes.random() < _NODES_SHARE else ()
     tasks, repeats = rng.randint(2, 5), rng.choice((1, 2, 2, 3))
+    durable = Random(f"{seed}/durable")
+    is_durable = durable.random() < _DURABLE_SHARE
+    crashes = [
+        _draw_crash(durable, tasks * repeats) for _ in range(durable.randint(1, 3) if is_durable else 0)
+    ]
     return Scenario(
         seed=seed,
         tasks=tasks,
@@ -101,12 +117,20 @@ def draw(seed: int) -> Scenario:
         engine_s=rng.choice((0.05, 0.5, 2.0)),
         ending=rng.choice((".jsonl", ".jsonl", ".jsonl", ".jsonl.gz", ".jsonl.zst")),
         names_sessions=Random(f"{seed}/names_sessions").random() < _NAMED_SHARE,
+        is_durable=is_durable,
         has_nodes=bool(partitions),
         faults=(
             *(_draw_fault(rng, tasks * repeats) for _ in range(rng.choice((0, 1, 2, 3, 4, 5, 6, 8)))),
             *partitions,
+            *crashes,
         ),
     )
+
+
+def _draw_crash(rng: Random, rollouts: int) -> CrashAtCall:
+    server = rng.choice((faults.COLLECTOR, faults.AGENT, faults.MODEL, faults.ENVIRONMENT))
+    nth = rng.randint(1, max(1, round(rollouts * _CALLS_OF_A_ROLLOUT[faults.GENERATE])))
+    return CrashAtCall(server, nth, rng.choice(_SECONDS[FaultKind.CRASH]))
 
 
 def _draw_partition(rng: Random) -> Partition:

@@ -13,11 +13,12 @@ import orjson
 
 from nemo_gym.agents.tools import FailedToolCall, ToolClient
 from nemo_gym.episodes.driver import Act, read_failure
-from nemo_gym.failures import AgentError, build_error
+from nemo_gym.failures import AgentError, GymError, build_error
 from nemo_gym.responses.schemas import add_counts
 from nemo_gym.rows.compose import mark_failed_output, note_failed_call
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.tokens.records import drop_tokens as drop_tokens
+from nemo_gym.transport.context import BUDGET_SPENT
 from nemo_gym.transport.server_client import ServerClient
 
 __all__ = [
@@ -30,6 +31,10 @@ __all__ = [
     "read_answer",
     "user_message",
 ]
+
+
+_CUTS = {"context_overflow": EndReason.CONTEXT_OVERFLOW, BUDGET_SPENT: EndReason.BUDGET}
+"""Failures of a model call that end a conversation, by their codes."""
 
 
 class Trajectory:
@@ -82,7 +87,7 @@ class Trajectory:
         """Return the attempt as one Responses object, with all turns in its output and the usage of all calls."""
         last = self.last_answer or Act.build_empty_response("policy")
         response = {**last, "output": self._output, "usage": self._usage}
-        if reason is EndReason.CONTEXT_OVERFLOW:
+        if reason is EndReason.CONTEXT_OVERFLOW or reason is EndReason.BUDGET:
             response |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
         return Act(response, reason, None, self._notes)
 
@@ -94,23 +99,31 @@ class Policy:
         self._client = client
         self._model = model
         self.trajectory = trajectory
+        self.cut_by = EndReason.CONTEXT_OVERFLOW
+        """Why `answer` has returned None."""
 
     async def answer(self) -> dict[str, Any] | None:
         """Call the model and add its answer to the trajectory.
 
-        Returns None when the conversation has outgrown the context after at least one answer. Every other failure,
-        including a first request that does not fit, raises `GymError`.
+        Returns None when the conversation has outgrown the context, or the rollout its budget, after at least one
+        answer: `cut_by` tells which. Every other failure, including a first request that does not fit, raises
+        `GymError`.
         """
         body = self.trajectory.request_body()
         reply = await self._client.post(self._model, "/v1/responses", data=body)
         if not reply.ok:
             failure = read_failure(reply, self._model, "answer")
-            if failure.code == "context_overflow" and self.trajectory.steps:
+            if failure.code in _CUTS and self.trajectory.steps:
+                self.cut_by = _CUTS[failure.code]
                 return None
             raise build_error(failure)
         answer = read_answer(reply.body, self._model)
         self.trajectory.add_answer(answer)
         return answer
+
+    def find_cut(self, error: GymError) -> EndReason | None:
+        """Return the reason for which a failed model call ends the conversation; None for any other failure."""
+        return _CUTS.get(error.failure.code) if self.trajectory.steps else None
 
     async def take_turn(self, tools: ToolClient, max_steps: int | None) -> EndReason:
         """Call the model and the requested tools until the model answers without a tool call.
@@ -120,7 +133,7 @@ class Policy:
         while max_steps is None or self.trajectory.steps < max_steps:
             answer = await self.answer()
             if answer is None:
-                return EndReason.CONTEXT_OVERFLOW
+                return self.cut_by
             if answer.get("incomplete_details"):
                 return EndReason.from_response(answer)
             calls = calls_in(answer)

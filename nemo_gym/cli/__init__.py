@@ -26,9 +26,11 @@ _EMBEDDED = {
     "GlobalConfigDictParserConfig": "nemo_gym.config.current",
     "RunHelper": "nemo_gym.launch.run_helper",
 }
-_SHORT = {"completion", "doctor", "list", "mock_engine", "view"}
+_SHORT = {"audit", "completion", "doctor", "forget", "fork", "list", "mock_engine", "view"}
 """Verbs that are also short ones."""
 _SPELLINGS = {"--version": "version", "-V": "version"}
+_INTERRUPTED = 130
+"""The exit code of an interrupt, as `ExitCode.INTERRUPTED`, which is not imported yet."""
 _MAIN = re.compile(r"^(def )?main\b", re.MULTILINE)
 
 
@@ -46,7 +48,19 @@ def verbs() -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run `gym` or `ng`. Raises `SystemExit`."""
+    """Run `gym` or `ng`. Raises `SystemExit`. An interrupt is told in one line, also one during the first imports."""
+    try:
+        _run(argv)
+    except KeyboardInterrupt:
+        sys.exit(_tell_interrupted())
+
+
+def _tell_interrupted() -> int:
+    print("gym: interrupted", file=sys.stderr)
+    return _INTERRUPTED
+
+
+def _run(argv: Sequence[str] | None) -> None:
     arguments = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a command of this package
     verb = (
         _SPELLINGS.get(arguments[0], arguments[0]).replace("-", "_").removeprefix("ng_") if arguments else ""

@@ -245,13 +245,14 @@ async def run_until_stopped(
     work: Callable[..., Awaitable[CollectSummary]], gym: DiscoveredGym, *, as_json: bool
 ) -> int:
     """Run `work` on a gym with progress display, signal handling and summary. Returns the exit code."""
+    from nemo_gym.rollouts.control.endpoint import serve_control
     from nemo_gym.rollouts.run.progress import display_for
     from nemo_gym.rollouts.run.stopping import Stop, stop_on_signals
 
     caller, stop = gym.caller(), Stop()
     try:
         with stop_on_signals(stop):
-            summary = await work(caller, gym, stop=stop, display=display_for(sys.stderr))
+            summary = await work(caller, gym, stop=stop, display=display_for(sys.stderr), serve=serve_control)
     finally:
         if gym.transport is None:
             await caller.transport.close()

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from nemo_gym.cli._run_table import draw_tables, write_markdown
 from nemo_gym.cli.command import EXIT_CODES, Command, ExitCode, Keys
 
 if TYPE_CHECKING:
     from nemo_gym.rollouts.lookback.comparison import RunComparison, TaskAttempts, TaskPair
+    from nemo_gym.rollouts.lookback.run_table import RunTable
 
 _MOST_LISTED = 10
 _NARROWEST_QUESTION = 10
@@ -21,7 +23,7 @@ _NARROWEST_QUESTION = 10
 
 class CompareKeys(Keys):
     runs: list[str] = Field(
-        min_length=2, max_length=2, description="The scored rows of both runs: before, after."
+        min_length=2, description="The scored rows of the runs: before, after; or of several, for a table."
     )
     score: str = Field("reward", description="The number of a row to compare.")
     changes: int = Field(20, ge=0, description="The most changed tasks to list.")
@@ -34,7 +36,8 @@ class CompareKeys(Keys):
 
 COMMAND = Command(
     name="ng_compare",
-    summary="Compare two runs of the same tasks: the difference with its interval, and the tasks that changed.",
+    summary="Compare runs of the same tasks: figures by environment, paired differences with their intervals, the "
+    "tasks that changed, and the keys of the configuration that differ.",
     example="ng_compare +runs=[results/before.jsonl,results/after.jsonl] +fail_below=-0.02",
     keys=CompareKeys,
     exit_codes={**EXIT_CODES, ExitCode.FATAL: "failed, or the difference is below `fail_below`"},
@@ -44,7 +47,11 @@ COMMAND = Command(
 def compare_runs(keys: CompareKeys) -> int:
     from nemo_gym.failures import ConfigError
     from nemo_gym.rollouts.lookback.comparison import compare
+    from nemo_gym.rollouts.lookback.run_table import read_run_table
 
+    table = read_run_table([Path(run) for run in keys.runs], score=keys.score)
+    if len(keys.runs) > 2:
+        return _print_table(table, keys)
     before, after = map(Path, keys.runs)
     found = compare(before, after, score=keys.score)
     if found.difference is None:
@@ -55,13 +62,36 @@ def compare_runs(keys: CompareKeys) -> int:
             remedy="Compare runs of the same dataset, or set +score= to a number of their rows.",
         )
     if keys.as_json:
-        print(json.dumps({"score": keys.score, **found.as_json()}, indent=2))
+        print(json.dumps({"score": keys.score, **found.as_json(), "table": table.to_json()}, indent=2))
     elif keys.markdown:
-        print("\n".join(_markdown(found, keys)))
+        print("\n".join([*write_markdown(table), *_markdown(found, keys)]))
     else:
         _print(found, keys)
+        print()
+        _print_lines(table)
     is_below = keys.fail_below is not None and found.difference < keys.fail_below
     return ExitCode.FATAL if is_below else ExitCode.COMPLETE
+
+
+def _print_table(table: RunTable, keys: CompareKeys) -> int:
+    """Print the table of several runs. With `fail_below`, no run may be that much worse than the first."""
+    if keys.as_json:
+        print(json.dumps(table.to_json(), indent=2))
+    elif keys.markdown:
+        print("\n".join(write_markdown(table)))
+    else:
+        _print_lines(table)
+    first = table.runs[0].label
+    least = min((pair.difference for pair in table.pairs if pair.before == first), default=None)
+    is_below = keys.fail_below is not None and least is not None and least < keys.fail_below
+    return ExitCode.FATAL if is_below else ExitCode.COMPLETE
+
+
+def _print_lines(table: RunTable) -> None:
+    from nemo_gym.tables import terminal_width
+
+    for line in draw_tables(table, terminal_width()):
+        print(line)
 
 
 def _headline(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ def show_failures(keys: FailuresKeys) -> int:
     from nemo_gym.rollouts.lookback.stored import StoredRun
     from nemo_gym.rollouts.run.failure_groups import FailureGroups, failure_lines
     from nemo_gym.rows.verdict import is_scored
-    from nemo_gym.viewer.runs import find_runs
+    from nemo_gym.viewer.finding import find_runs
 
     rows = Path(keys.input_jsonl_fpath)
     run = StoredRun(rows)

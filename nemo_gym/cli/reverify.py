@@ -14,7 +14,7 @@ from pydantic import Field
 
 from nemo_gym.cli.collect_rollouts import COMMAND as COLLECT
 from nemo_gym.cli.collect_rollouts import OutputKeys, run_in_loop, run_until_stopped
-from nemo_gym.cli.command import ConfigCommand, ExitCode
+from nemo_gym.cli.command import ConfigCommand, ExitCode, KeysT
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.run.options import LimitOptions
 
@@ -51,16 +51,16 @@ class ReverifyKeys(LimitOptions, OutputKeys):
     )
 
 
-_NOT_SET = "http://not-set.invalid/v1"
-_POLICY = {"policy_base_url": _NOT_SET, "policy_api_key": "none", "policy_model_name": "none"}
-_POLICY_MODEL = f"{{entrypoint: app.py, base_url: '{_NOT_SET}', api_key: none, model: none}}"
+NOT_SET = "http://not-set.invalid/v1"
+_POLICY = {"policy_base_url": NOT_SET, "policy_api_key": "none", "policy_model_name": "none"}
+_POLICY_MODEL = f"{{entrypoint: app.py, base_url: '{NOT_SET}', api_key: none, model: none}}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReverifyCommand(ConfigCommand[ReverifyKeys]):
+class PolicyFreeCommand(ConfigCommand[KeysT]):
     """A command whose configuration may leave out the policy, because the policy is not started."""
 
-    def _load(self, arguments: Sequence[str], inspect: Inspect) -> tuple[ReverifyKeys, GlobalConfig]:
+    def _load(self, arguments: Sequence[str], inspect: Inspect) -> tuple[KeysT, GlobalConfig]:
         return super()._load([*arguments, *_stand_ins(arguments)], inspect)
 
 
@@ -78,9 +78,9 @@ def _stand_ins(arguments: Sequence[str]) -> list[str]:
     return added
 
 
-def _require_models(part: GlobalConfig) -> None:
+def require_models(part: GlobalConfig) -> None:
     """Raise `ConfigError` if a server that verifies needs the policy, such as a judge, and it is not configured."""
-    needing = [server.name for server in part.servers if _NOT_SET in str(part.data[server.name])]
+    needing = [server.name for server in part.servers if NOT_SET in str(part.data[server.name])]
     if needing:
         raise ConfigError(
             f"verification calls the model server {', '.join(f'`{name}`' for name in needing)}, which has no URL",
@@ -90,7 +90,7 @@ def _require_models(part: GlobalConfig) -> None:
         )
 
 
-COMMAND = ReverifyCommand(
+COMMAND = PolicyFreeCommand(
     name="ng_reverify",
     summary="Score stored rollouts again by their current environments, without a policy model.",
     example="ng_reverify '+config_paths=[configs/math.yaml]' +input_jsonl_fpath=results/rollouts.jsonl "
@@ -129,7 +129,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
         servers=tuple(server for server in config.servers if server.name in names),
         code_runners=tuple(name for name in config.code_runners if name in names),
     )
-    _require_models(part)
+    require_models(part)
     code = run_in_loop(_reverify(settings, stored, survey, part, keys))
     stored.close()
     return code

@@ -39,7 +39,7 @@ def _build_schema(keys: SchemaKeys) -> dict[str, Any]:
     if keys.entrypoint is not None and keys.row is None:
         return _read_task_schema(keys.entrypoint)
     if keys.row is not None and keys.entrypoint is None:
-        from nemo_gym.rows.fields import build_row_schema
+        from nemo_gym.rows.schema import build_row_schema
 
         return build_row_schema(keys.row)
     raise ConfigError(

@@ -59,15 +59,16 @@ COMMAND = Command(
 
 def show_rollouts(keys: ViewKeys) -> int:
     from nemo_gym.tokens.vocabulary import read_vocabulary
-    from nemo_gym.viewer.runs import find_runs
+    from nemo_gym.viewer.finding import find_runs
 
-    runs = find_runs([Path(place) for place in several(keys.places)])
+    places = [Path(place) for place in several(keys.places)]
+    runs = find_runs(places)
     vocabulary = read_vocabulary(Path(keys.tokenizer)) if keys.tokenizer else None
     if keys.export is not None:
         return _export(keys, keys.export, runs, vocabulary)
     if keys.model_fields_set & {"row_filter", "limit"}:
         raise ConfigError("`filter` and `limit` need `export`: the page itself has filters", code="no_export")
-    return _serve(keys, runs, vocabulary)
+    return _serve(keys, places, runs, vocabulary)
 
 
 def _export(keys: ViewKeys, target: Path, runs: Sequence[Run], vocabulary: Vocabulary | None) -> int:
@@ -85,13 +86,16 @@ def _export(keys: ViewKeys, target: Path, runs: Sequence[Run], vocabulary: Vocab
     return ExitCode.COMPLETE
 
 
-def _serve(keys: ViewKeys, runs: Sequence[Run], vocabulary: Vocabulary | None) -> int:
+def _serve(keys: ViewKeys, places: Sequence[Path], runs: Sequence[Run], vocabulary: Vocabulary | None) -> int:
     import uvloop
 
     from nemo_gym.viewer.server import Viewer
     from nemo_gym.viewer.serving import serve
 
+    is_one = len(runs) == 1 and not any(place.is_dir() for place in places)
+
     def announce(address: str) -> None:
+        address += f"#/{runs[0].id}" if is_one else ""  # a list of one run would be a click for nothing
         line = (
             json.dumps({"url": address})
             if keys.as_json
@@ -103,7 +107,7 @@ def _serve(keys: ViewKeys, runs: Sequence[Run], vocabulary: Vocabulary | None) -
         ).start()  # large files take seconds to count
 
     try:
-        uvloop.run(serve(Viewer(runs, vocabulary), announce, host=keys.host, port=keys.port))
+        uvloop.run(serve(Viewer(runs, vocabulary, places=places), announce, host=keys.host, port=keys.port))
     except OSError as error:
         raise unusable_address(keys.host, keys.port, error) from error
     return ExitCode.COMPLETE

@@ -12,7 +12,7 @@ from nemo_gym.rollouts.output.journal import JUDGE_INVALID, fail_rows
 from nemo_gym.rollouts.output.packed_file import append_to
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.parts import read_seconds
+from nemo_gym.rows.timing import read_seconds
 from nemo_gym.rows.verdict import is_terminal, read_failure_class
 
 _ATTEMPTS_VARIABLE = "NEMO_GYM_MAX_ROLLOUT_ATTEMPTS"

@@ -6,13 +6,14 @@ The servers are those of a running gym, found through its head server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
+from nemo_gym.clock import monotonic
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import TransportError
 from nemo_gym.rollouts.output.journal import Existing
@@ -20,12 +21,15 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.discovery import find_gym
+from nemo_gym.rollouts.run.dispatch_budget import DispatchLatencyTracker
 from nemo_gym.rollouts.run.options import CompletenessOptions, RoutingOptions
+from nemo_gym.rollouts.run.required_servers import list_server_users
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.calls import convert_for_trainers
+from nemo_gym.rows.compose import assign_agent
 from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
-from nemo_gym.rows.parts import require_agent
+from nemo_gym.rows.parts import read_agent, read_task_source, require_agent
 from nemo_gym.transport import read_reply_failure
 from nemo_gym.transport.moving_directory import NODE_LOST
 from nemo_gym.transport.server_client import (
@@ -36,6 +40,28 @@ from nemo_gym.transport.server_client import (
 )
 
 _ATTEMPTS = 3
+
+
+def _assign_agents(
+    examples: Iterable[AnyRow], config: Mapping[str, Any], server: str | None
+) -> list[TaskRow]:
+    """Return the rows, whose agents are also set in place: the only agent that uses the server of a `task_source`.
+
+    `server` is the agent of all rows if it is not None. A row whose agent is not known stays as it is.
+    """
+    users, rows = list_server_users(config), []
+    for row in examples:
+        own = (
+            [server]
+            if server is not None
+            else []
+            if read_agent(row)
+            else users.get(read_task_source(row), [])
+        )
+        if len(own) == 1 and isinstance(row, MutableMapping):
+            row.update(assign_agent(TaskRow(dict(row)), own[0]))
+        rows.append(TaskRow(dict(row)))
+    return rows
 
 
 class SharedRolloutCollectionConfig(RoutingOptions, CompletenessOptions, extra="forbid"):
@@ -97,24 +123,33 @@ class RolloutCollectionHelper:
         examples: Iterable[AnyRow],
         head_server_config: BaseServerConfig | None = None,
         semaphore: AbstractAsyncContextManager[Any] | None = None,
+        *,
+        environment_server_name: str | None = None,
+        max_resident_tasks: int | None = None,
+        latency_tracker: DispatchLatencyTracker | None = None,
     ) -> Iterator[Awaitable[tuple[TaskRow, ScoredRow]]]:
         """Return awaitables in the order in which rollouts finish; each returns the row and the scored row.
 
         Token ids are in the fields that trainers read, for every form of `token_fields` (docs/tokens.md). Call it
-        inside a running event loop. `semaphore` bounds the rollouts in flight. An error answer of an agent raises, for
-        that rollout only, an exception with `.status` and `.response_content`. A row whose node was lost is attempted
-        up to three times, because most trainers end a step at an exception.
+        inside a running event loop. `semaphore` and `max_resident_tasks` bound the rollouts in flight. The agent of a
+        row that names only its `task_source` is set in place before it returns; `environment_server_name` is that of
+        every row. A failed rollout raises an exception with `.status`, an error answer also `.response_content`. A row
+        whose node was lost is attempted up to three times. `latency_tracker` gets the seconds of each.
         """
         client = self.setup_server_client(head_server_config)
         gate = semaphore if semaphore is not None else nullcontext()
-        rows = [TaskRow(dict(row)) for row in examples]
+        resident = asyncio.Semaphore(max_resident_tasks) if max_resident_tasks is not None else nullcontext()
+        rows = _assign_agents(examples, client.global_config_dict, environment_server_name)
         left = len(rows)
 
         async def run(row: TaskRow) -> tuple[TaskRow, ScoredRow]:
             nonlocal left
             try:
-                async with gate:
+                async with resident, gate:
+                    began = monotonic()
                     reply = await self._post(client, row)
+                    if latency_tracker is not None:
+                        latency_tracker.record(monotonic() - began)
             finally:
                 left -= 1
                 if not left:
@@ -137,6 +172,14 @@ class RolloutCollectionHelper:
                     raise
             await asyncio.sleep(self.pause_s)
         raise AssertionError("the last attempt returns or raises")
+
+    def preprocess_examples(
+        self, examples: Iterable[AnyRow], head_server_config: BaseServerConfig | None = None
+    ) -> list[AnyRow]:
+        """Return rows with the agents of their `task_source`, which are set in place."""
+        given = list(examples)
+        _assign_agents(given, self.setup_server_client(head_server_config).global_config_dict, None)
+        return given
 
     async def run_from_config(self, config: RolloutCollectionConfig) -> CollectSummary:
         """Collect from a dataset file with the gym started in this folder."""

@@ -25,6 +25,7 @@ import orjson
 from nemo_gym import clock
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.secrets import hide_in_text, secret_values
+from nemo_gym.engines.record.tape import EngineReplyKept, current_tape
 from nemo_gym.failures import Boundary, ConfigError, DeadlineError, EngineError, TransportError, build_error
 from nemo_gym.json_objects import object_in
 from nemo_gym.responses import EngineRefusal, Overflow, engine_failure, parse_answer
@@ -139,7 +140,13 @@ class UpstreamEngine:
 
     async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:
         """Post `body` and return the answer. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
-        answer = await self.call("POST", path, orjson.dumps(body), at_root=at_root)
+        tape = current_tape.get()
+        if tape is not None and (kept := tape.take(path)) is not None:
+            answer = EngineReply(Reply(kept.status, b"", kept.body), kept.url)
+        else:
+            answer = await self.call("POST", path, orjson.dumps(body), at_root=at_root)
+            if tape is not None:
+                tape.add(EngineReplyKept(path, answer.reply.status, answer.reply.body, answer.url))
         if not answer.reply.ok:
             raise self._build_refusal(answer)
         return EngineAnswer(parse_answer(answer.reply.body, peer=answer.url), answer.url)
@@ -300,7 +307,7 @@ def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:
     """Return the `urls` that are not known to be unreachable."""
     if not breakers.by_url:
         return urls
-    now = clock.monotonic()
+    now = clock.rollout_time()
     return [url for url in urls if not breakers.is_out(url, now)]
 
 

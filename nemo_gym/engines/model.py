@@ -5,7 +5,9 @@ from __future__ import annotations
 import secrets
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 from fastapi import Body, FastAPI, Request
@@ -31,8 +33,14 @@ from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import request_object
+from nemo_gym.transport.control import DURABLE_RUNS
 from nemo_gym.transport.memory import collect_reply
 from nemo_gym.transport.request_body import WholeBody
+
+if TYPE_CHECKING:
+    from nemo_gym.engines.attempts.control import DurableRuns
+
+_DURABLE_RUNS = "durable_runs"
 
 
 class BaseResponsesAPIModelConfig(BaseRunServerInstanceConfig):
@@ -76,19 +84,38 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
             capture_folder(configuration if isinstance(configuration, Mapping) else {}),
             given.cookie_key if given is not None else secrets.token_hex(32),
         )
-        calls = RolloutCalls(openings, RecordWriter(f"{name}.{given.replica if given else 0}"), name)
+        process = f"{name}.{given.replica if given else 0}"
+        calls = RolloutCalls(openings, RecordWriter(process), name)
         access = self.middleware.access
         access.rollouts = RolloutKeys(
             openings, token=access.token, requires_opening=self.config.require_open_rollouts
         )
         app.layers.append(calls)
         RolloutControl(openings, calls).add_routes(app)
+        _add_durable_runs(app, openings.root / _DURABLE_RUNS, name, process)
 
     @abstractmethod
     async def responses(self, body: ResponseCreateParams = Body()) -> Response: ...
 
     @abstractmethod
     async def chat_completions(self, body: ChatCompletionCreateParams = Body()) -> ChatCompletion: ...
+
+
+def _add_durable_runs(app: GymApp, folder: Path, name: str, process: str) -> None:
+    """Add the route that tells of durable runs. Nothing is imported for them before the first."""
+
+    @cache
+    def open_runs() -> DurableRuns:
+        from nemo_gym.engines.attempts.control import DurableRuns
+
+        return DurableRuns(app, folder, name, process)
+
+    async def tell_durable_run(request: Request) -> dict[str, Any]:
+        return open_runs().tell(await request_object(request))
+
+    app.post(DURABLE_RUNS, include_in_schema=False)(tell_durable_run)
+    if folder.is_dir():
+        open_runs()
 
 
 async def answer_message(request: Request) -> HttpResponse:

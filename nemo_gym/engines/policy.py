@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from nemo_gym.config import bootstrap
 from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
+from nemo_gym.engines.record.tape import current_tape
 from nemo_gym.failures import EngineError
 from nemo_gym.tokens.records import PolicyVersion
 from nemo_gym.transport import Deadline, Reply
@@ -80,6 +81,11 @@ class ServedPolicy:
         finally:
             del self._working[task]
             self._dropped.discard(task)
+
+    def settle_version(self, began_with: PolicyVersion | None) -> PolicyVersion | None:
+        """Return the version of a call: the recorded one if the call is replayed, else the given one."""
+        tape = current_tape.get()
+        return began_with if tape is None else tape.settle_versions(began_with, began_with)[0]
 
     def change(self, version: PolicyVersion, *, drop_in_flight: bool) -> int:
         """Switch to `version`. Returns the number of dropped calls of earlier versions."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 from fastapi import Request
 
-from nemo_gym import clock
+from nemo_gym.clock import hex_id, monotonic, wall_clock
 from nemo_gym.failures import (
     DeadlineError,
     Failure,
@@ -31,13 +31,20 @@ from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, is_odd, measure
 from nemo_gym.names import AGENT_TIMEOUT_KEY, NEXT_TURN_KEY, TURN_KEY
 from nemo_gym.responses.schemas import add_counts
 from nemo_gym.rows.calls import settle_sequence
-from nemo_gym.rows.compose import RESULT_MARKS, compose_scored_row, drop_marks, mask, select_score, zero
+from nemo_gym.rows.compose import (
+    RESULT_MARKS,
+    compose_scored_row,
+    drop_marks,
+    mask,
+    select_score,
+    zero,
+)
 from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
 from nemo_gym.rows.keys import PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
 from nemo_gym.rows.verdict import EndReason, is_reward, read_failure_class
 from nemo_gym.transport import read_reply_failure
 from nemo_gym.transport.calls import UNDELIVERED_CODES
-from nemo_gym.transport.context import LEAVE_OUT_HEADER, RequestContext, current_context
+from nemo_gym.transport.context import LEAVE_OUT_HEADER, PolicyCall, RequestContext, current_context
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 
 __all__ = ["Act", "Episode", "close_quietly", "read_failure", "require_ok"]
@@ -78,9 +85,9 @@ class Act:
     def build_empty_response(model: str) -> dict[str, Any]:
         """Return a Responses object without output, of an attempt without an answer of a model."""
         return {
-            "id": f"resp_{clock.hex_id()}",
+            "id": f"resp_{hex_id()}",
             "object": "response",
-            "created_at": int(clock.wall_clock()),
+            "created_at": int(wall_clock()),
             "model": model,
             "output": [],
             "parallel_tool_calls": True,
@@ -110,6 +117,8 @@ class Episode:
     """The call of `/run`, for policies that read its cookies; None if an environment server drives the episode."""
     timing: dict[str, float] = field(default_factory=dict)
     """Seconds by phase."""
+    calls: list[PolicyCall] = field(default_factory=list)
+    """The calls of the policy loop, in the order of their answers."""
     seed: ServerReply | None = None
     """The answer of `/seed_session`."""
     turn: int = 0
@@ -193,18 +202,18 @@ async def drive_episode(agent: EpisodeAgent, request: Request) -> ScoredRow:
 async def drive(agent: EpisodeAgent, episode: Episode) -> ScoredRow:
     """Run one attempt and return the scored row. Raises `GymError` if it fails."""
     on_truncation = episode.on_truncation(agent.config.on_truncation)
-    started, task = clock.monotonic(), episode.row
+    started, task = monotonic(), episode.row
     async with _Session(agent, episode):
-        episode.timing["seed_session"] = acted = clock.monotonic() - started
-        act = await _act(agent, episode)
-        episode.timing["act"] = clock.monotonic() - started - acted
+        episode.timing["seed_session"] = acted = monotonic() - started
+        act = await _act(agent, episode, started)
+        episode.timing["act"] = monotonic() - started - acted
         scored = await _score(agent, episode, act, on_truncation)  # the verifier reads the session's state
         while episode.next_turn is not None:
-            given, acted = episode.begin_turn(), clock.monotonic()
-            act = act.join(given, await _act(agent, episode))
-            episode.timing["act"] += clock.monotonic() - acted
+            given, acted = episode.begin_turn(), monotonic()
+            act = act.join(given, await _act(agent, episode, started))
+            episode.timing["act"] += monotonic() - acted
             scored = await _score(agent, episode, act, on_truncation)
-    episode.timing["total"] = clock.monotonic() - started
+    episode.timing["total"] = monotonic() - started
     row = compose_scored_row(
         task,
         scored,
@@ -212,6 +221,7 @@ async def drive(agent: EpisodeAgent, episode: Episode) -> ScoredRow:
         response=act.response,
         end_reason=act.end_reason,
         timing=episode.timing,
+        calls=episode.calls,
     )
     return settle_sequence(row)
 
@@ -253,16 +263,22 @@ class NamedStep(AbstractContextManager[None]):
             error.failure = replace(error.failure, message=f"{error.failure.message} (at {self._path})")
 
 
-async def _act(agent: EpisodeAgent, episode: Episode) -> Act:
+async def _act(agent: EpisodeAgent, episode: Episode, started: float) -> Act:
     """Run the policy. Calls of control routes are blocked meanwhile: a called name may come from the model."""
     context = current_context.get()
     if context is None:
         return await agent.act(episode)
+    if context.began:
+        episode.timing["queue"] = started - context.began
     was_acting, context.is_policy_acting = context.is_policy_acting, True
+    context.calls = episode.calls
     try:
         return await agent.act(episode)
     finally:
         context.is_policy_acting = was_acting
+        context.calls = None
+        if context.ledger is not None:
+            context.ledger.lift()  # a rollout over its budget is scored
 
 
 def parse_row(body: bytes) -> TaskRow:
@@ -323,14 +339,14 @@ async def _score(
 
 
 async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, Any]:
-    started = clock.monotonic()
+    started = monotonic()
     resources = agent.resources_server_name
     turn = {TURN_KEY: episode.turn} if episode.turn else {}
     body = orjson.dumps({**episode.row, RESPONSE_KEY: act.response, **turn})
     with NamedStep("/verify"):
         reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
     require_ok(reply, resources, "verify the attempt (/verify)")
-    episode.timing["verify"] = episode.timing.get("verify", 0.0) + clock.monotonic() - started
+    episode.timing["verify"] = episode.timing.get("verify", 0.0) + monotonic() - started
     try:
         verified = parse_json(reply.body)
     except orjson.JSONDecodeError as error:

@@ -47,7 +47,8 @@ from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow
 from nemo_gym.rows.identity import identity_in
-from nemo_gym.rows.parts import read_agent, read_response, read_seconds
+from nemo_gym.rows.parts import read_agent, read_response
+from nemo_gym.rows.timing import read_seconds
 from nemo_gym.rows.verdict import read_end_reason, read_outcome, read_reward
 from nemo_gym.verify.answers import last_assistant_text
 

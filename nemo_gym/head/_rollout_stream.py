@@ -6,6 +6,9 @@ reason if the run was stopped; a stream without it is incomplete.
 A slow reader slows the run down: no rollout starts while the number of unsent lines reaches the number allowed in
 flight, or their size reaches 32 MiB. When the reader disconnects, everything in flight is cancelled, including calls
 to the engine, and every session is closed.
+
+The head server's routes of control reach the run by the name in the response's header `x-ng-run`. Its failed rollouts
+are not requeued, because their lines have been sent.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from itertools import count
 
 import orjson
 from starlette.responses import Response
@@ -21,10 +26,15 @@ from starlette.types import Receive, Scope, Send
 
 from nemo_gym.head._rollout_request import NDJSON, RolloutRequest
 from nemo_gym.names import END_KEY
+from nemo_gym.rollouts.control.clocks import Clocks
+from nemo_gym.rollouts.control.run_control import RunControl
+from nemo_gym.rollouts.control.verbs import Phase
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter, Collector
+from nemo_gym.rollouts.run.control import build_drain, count_rollouts
 from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rollouts.run.stopping import Stop, StopRules
 
 log = logging.getLogger(__name__)
@@ -32,6 +42,9 @@ log = logging.getLogger(__name__)
 _MAX_UNSENT_BYTES = 32 << 20
 _CHUNK_BYTES = 256 << 10
 """Bytes passed to the socket at once."""
+RUN_HEADER = "x-ng-run"
+"""The header with the name of the run, for the routes of control."""
+_SENT = "the failed rollouts of `POST /rollouts` have been sent to the caller, who can post their rows again"
 
 
 class LineBuffer:
@@ -82,9 +95,22 @@ class RolloutStream(Response):
 
     media_type = NDJSON
 
-    def __init__(self, request: RolloutRequest, attempter: Attempter) -> None:
+    def __init__(
+        self,
+        request: RolloutRequest,
+        attempter: Attempter,
+        runs: dict[str, RunControl],
+        clocks: Clocks | None = None,
+        on_tuned: Callable[[RunLimits], None] = lambda limits: None,
+    ) -> None:
+        """`runs`: those that can be controlled, to which this one is added while it goes on. `clocks`: those of its
+        servers. `on_tuned` gets limits that control has changed."""
         super().__init__()
         del self.headers["content-length"]
+        self._runs = runs
+        self._clocks = clocks or Clocks(None)
+        self._name = next(name for number in count(1) if (name := f"rollouts-{number}") not in runs)
+        self.headers[RUN_HEADER] = self._name
         options = request.options
         self._request = request
         self._lines = LineBuffer(options.num_samples_in_parallel)
@@ -100,6 +126,19 @@ class RolloutStream(Response):
             on_settled=self._put,
             pace=self._lines.room,
         )
+        self._collector.on_tuned = on_tuned
+        self._control = runs[self._name] = self._build_control()
+
+    def _build_control(self) -> RunControl:
+        return RunControl(
+            self._name,
+            self._collector,
+            drain=build_drain(self._stop),
+            is_draining=lambda: self._stop.requested,
+            count=lambda: count_rollouts(self._counters),
+            requeue_refusal=_SENT,
+            on_phase=self._clocks.set_phase,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -112,12 +151,15 @@ class RolloutStream(Response):
         finally:
             run.cancel()
             await asyncio.gather(run, return_exceptions=True)
+            del self._runs[self._name]
+            await self._clocks.set_phase(Phase.ENDED)
 
     async def _run(self) -> None:
         try:
             await self._collector.run(self._request.plan())
         except Exception:
             log.exception("a request for rollouts failed unexpectedly; its last line has the reason")
+        self._control.end()
         self._lines.end(self._end_line())
 
     def _end_line(self) -> bytes:
@@ -131,6 +173,7 @@ class RolloutStream(Response):
             "discarded": counters.discarded,
             "cancelled": counters.cancelled,
             "stop": asdict(reason) if reason else None,
+            **({"control": self._control.events} if self._control.events else {}),
         }
         return orjson.dumps({END_KEY: end})
 

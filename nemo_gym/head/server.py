@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 import yaml
 from fastapi import FastAPI, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PrivateAttr
 
 from nemo_gym.config.secrets import hide_secrets
 from nemo_gym.config.types import BaseRunServerInstanceConfig
@@ -21,11 +21,12 @@ from nemo_gym.names import (
     DIRECTORY_ROUTE,
     DRAIN_TIMEOUT_S,
     HEAD_SERVER,
+    RUNS_ROUTE,
     SCALE_ROUTE,
     SERVER_KINDS,
 )
 from nemo_gym.serving.base import SimpleServer
-from nemo_gym.tls import uses_tls
+from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport.directory import Directory, base_url, server_block
 
 
@@ -43,6 +44,8 @@ class HeadServer(SimpleServer):
 
     boundary: ClassVar[Boundary] = Boundary.CONFIG
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/rollouts"})
+    _runs: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """The requests for rollouts that go on, by the names in their responses: `RunControl`."""
 
     @classmethod
     def build_server_config(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
@@ -58,6 +61,9 @@ class HeadServer(SimpleServer):
         app.get(DIRECTORY_ROUTE)(self.directory)
         app.post(SCALE_ROUTE)(self.scale)
         app.post("/rollouts")(self.rollouts)
+        for path in (RUNS_ROUTE, RUNS_ROUTE + "/{rest:path}"):
+            app.get(path, include_in_schema=False)(self.control)
+            app.post(path, include_in_schema=False)(self.control)
         return app
 
     async def global_config_dict_yaml(self, request: Request) -> str:
@@ -89,6 +95,7 @@ class HeadServer(SimpleServer):
         # Imported at the first request, so that a gym starts faster.
         from nemo_gym.head._rollout_request import read_request
         from nemo_gym.head._rollout_stream import RolloutStream
+        from nemo_gym.rollouts.control.clocks import Clocks
         from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 
         asked = read_request(
@@ -97,8 +104,16 @@ class HeadServer(SimpleServer):
             request.query_params,
             self.server_client.global_config_dict,
         )
-        caller = self.server_client.caller()
-        return RolloutStream(asked, AgentAttempter(caller, timeout_s=asked.options.rollout_timeout_s))
+        caller, config = self.server_client.caller(), self.server_client.global_config_dict
+        attempter = AgentAttempter(caller, timeout_s=asked.options.rollout_timeout_s)
+        clocks = Clocks(caller, caller.directory.names(), read_ca(config))
+        return RolloutStream(asked, attempter, self._runs, clocks, attempter.tune)
+
+    async def control(self, request: Request) -> Any:
+        """Show or control the requests for rollouts that go on (`nemo_gym.rollouts.control.routes`)."""
+        from nemo_gym.rollouts.control.routes import answer
+
+        return await answer(self._runs, request.method, request.url.path, await request.body())
 
 
 def _read(path: str) -> bytes:

@@ -18,7 +18,7 @@ _DEFAULT_PORT_ANSWERS_S = 1.0
 
 
 class ToolFigures(NamedTuple):
-    """The calls of one tool since the start of its server."""
+    """The calls of one tool, or of the verifier, since the start of its server."""
 
     calls: int
     errors: int
@@ -27,11 +27,23 @@ class ToolFigures(NamedTuple):
     """Of the last error."""
     place: str | None = None
     """`file:line` of the author's code that raised it, if it is known."""
+    seconds: float = 0.0
+    """Of all calls together."""
+
+    @property
+    def mean_seconds(self) -> float:
+        return self.seconds / self.calls if self.calls else 0.0
 
     @classmethod
     def read(cls, counts: Mapping[str, Any]) -> ToolFigures:
         """Return the figures in the answer of a server."""
-        return cls(int(counts["calls"]), int(counts["errors"]), counts.get("cause"), counts.get("place"))
+        return cls(
+            int(counts["calls"]),
+            int(counts["errors"]),
+            counts.get("cause"),
+            counts.get("place"),
+            float(counts.get("seconds", 0.0)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,16 @@ class Figures:
     in_flight: int
     tools: Mapping[str, ToolFigures] = field(default_factory=dict)
     """By name, of a resources server."""
+    verify: ToolFigures | None = None
+    """The calls of its verifier, of a resources server that was asked."""
+    seconds: float = 0.0
+    """From each request to its answer, of all requests together."""
+
+    @property
+    def mean_seconds(self) -> float | None:
+        """Return the mean seconds of an answered request; None without one."""
+        answered = self.requests - self.in_flight
+        return self.seconds / answered if answered > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +88,8 @@ class Observation:
         if self.figures is not None:
             tools = {name: each._asdict() for name, each in facts["figures"].pop("tools").items()}
             facts["figures"] |= {"tools": tools} if tools else {}
+            if (verify := facts["figures"].pop("verify")) is not None:
+                facts["figures"]["verify"] = verify._asdict()
         return {**facts.pop("server"), **facts, "state": self.state}
 
 
@@ -144,7 +168,9 @@ async def get_figures(url: str, token: str, *, ca: str | None = None, timeout_s:
     try:
         counts = json.loads(answer.body)
         tools = {name: ToolFigures.read(figures) for name, figures in counts.get("tools", {}).items()}
-        return Figures(int(counts["requests"]), int(counts["errors"]), int(counts["in_flight"]), tools)
+        verify = ToolFigures.read(counts["verify"]) if "verify" in counts else None
+        requests, errors, in_flight = (int(counts[name]) for name in ("requests", "errors", "in_flight"))
+        return Figures(requests, errors, in_flight, tools, verify, float(counts.get("seconds", 0.0)))
     except (AttributeError, ValueError, KeyError, TypeError):
         return None  # a custom route of the same path
 

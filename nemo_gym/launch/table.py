@@ -12,7 +12,7 @@ from rich.text import Text
 from nemo_gym.launch.gym import RunningGym
 from nemo_gym.launch.observation import Figures, NodeObservation, Observation, observe, sum_by_node
 from nemo_gym.launch.records import ServerRecord
-from nemo_gym.tables import Column, table_lines
+from nemo_gym.tables import Column, table_lines, write_seconds
 
 REFRESH_S = 1.0
 
@@ -45,6 +45,7 @@ _COLUMNS = (
     Column("calls", is_number=True),
     Column("errors", is_number=True),
     Column("open", is_number=True),
+    Column("s/call", rank=1, is_number=True),
     Column("memory", rank=2, is_number=True),
     Column("restarts", rank=1, is_number=True),
     Column("kind", rank=3),
@@ -106,19 +107,21 @@ def node_table(nodes: Sequence[NodeObservation], width: int | None) -> list[Text
 
 
 def tool_lines(observations: Sequence[Observation]) -> Iterator[str]:
-    """Yield a line for each tool of a resources server; none if no call of any failed."""
+    """Yield a line for each tool and verifier that was called: calls, seconds and errors, the slowest first."""
     found = [
-        (name_shown(each, observations), name, tool)
+        (f"{what} of {name_shown(each, observations)}", figures)
         for each in observations
         if each.figures is not None
-        for name, tool in each.figures.tools.items()
+        for what, figures in (
+            *((f"tool `{name}`", tool) for name, tool in each.figures.tools.items()),
+            *((("verify", each.figures.verify),) if each.figures.verify is not None else ()),
+        )
     ]
-    if not any(tool.errors for _, _, tool in found):
-        return
-    for server, name, tool in found:
-        place = f" ({tool.place})" if tool.place else ""
-        last = f"; the last: {tool.cause}{place}" if tool.errors else ""
-        yield f"tool `{name}` of {server}: {tool.calls:,} calls, {tool.errors:,} errors{last}"
+    for what, figures in sorted(found, key=lambda each: -each[1].mean_seconds):
+        place = f" ({figures.place})" if figures.place else ""
+        last = f"; the last: {figures.cause}{place}" if figures.errors else ""
+        seconds = f"{write_seconds(figures.mean_seconds)} each"
+        yield f"{what}: {figures.calls:,} calls, {seconds}, {figures.errors:,} errors{last}"
 
 
 def _row(each: Observation, observations: Sequence[Observation]) -> list[str | Text]:
@@ -152,8 +155,10 @@ def megabytes(count: int | None) -> str:
 
 def _figure_cells(figures: Figures | None) -> Sequence[str | Text]:
     if figures is None:
-        return ("-", "-", "-")
-    return (f"{figures.requests:,}", _color_count(figures.errors), f"{figures.in_flight:,}")
+        return ("-", "-", "-", "-")
+    mean = figures.mean_seconds
+    seconds = "-" if mean is None else f"{mean:.3g}"
+    return (f"{figures.requests:,}", _color_count(figures.errors), f"{figures.in_flight:,}", seconds)
 
 
 def _color_count(count: int) -> Text:

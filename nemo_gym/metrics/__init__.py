@@ -6,12 +6,15 @@ dropped silently. Standard errors and intervals are clustered by task. Builds on
     estimators   pass@k, expected max@k, standard errors, confidence intervals
     records      the numbers, outcome and answer that metrics read from a row
     tool_calls   failed tool calls by tool and cause
+    call_seconds seconds of the calls of models and tools, and where the time of rollouts went
     hooks        `POST /aggregate_metrics` and the methods that environment authors override (needs pydantic)
 """
 
 from nemo_gym.metrics._aggregate import AgentMetrics as AgentMetrics
 from nemo_gym.metrics._aggregate import AggregateResult as AggregateResult
 from nemo_gym.metrics._aggregate import aggregate as aggregate
+from nemo_gym.metrics._aggregate import has_partial_rewards as has_partial_rewards
+from nemo_gym.metrics._aggregate import measure_interval as measure_interval
 from nemo_gym.metrics._aggregate import reward_by_k as reward_by_k
 from nemo_gym.metrics._aggregate import reward_interval as reward_interval
 from nemo_gym.metrics._families import Planned as Planned
@@ -20,6 +23,10 @@ from nemo_gym.metrics._pass_majority import compute_pass_majority_metrics as com
 from nemo_gym.metrics._pass_majority import compute_subset_metrics as compute_subset_metrics
 from nemo_gym.metrics._pass_majority import highest_k_metrics as highest_k_metrics
 from nemo_gym.metrics._pass_majority import key_metrics as key_metrics
+from nemo_gym.metrics.call_seconds import CallSeconds as CallSeconds
+from nemo_gym.metrics.call_seconds import TimeAccount as TimeAccount
+from nemo_gym.metrics.call_seconds import describe_times as describe_times
+from nemo_gym.metrics.call_seconds import read_time_account as read_time_account
 from nemo_gym.metrics.estimators import Interval as Interval
 from nemo_gym.metrics.estimators import compute_clustered_standard_error as compute_clustered_standard_error
 from nemo_gym.metrics.estimators import compute_expected_max_at_k as compute_expected_max_at_k

@@ -39,6 +39,8 @@ from nemo_gym.metrics.records import RolloutRecord, read_record
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import REWARD_KEY, TASK_INDEX_KEY
 
+_ROUNDING = 1e-9
+
 
 class AggregateResult(TypedDict):
     """The fields of the wire's `AggregateMetrics`."""
@@ -64,9 +66,11 @@ class AgentMetrics:
         self._answer_key = answer_key
         self._table = RecordTable()
 
-    def add(self, row: AnyRow) -> None:
-        """Add a scored or failed row. Only its numbers and its answer are stored."""
-        self.add_record(read_record(row, answer_key=self._answer_key))
+    def add(self, row: AnyRow) -> RolloutRecord:
+        """Add a scored or failed row, and return its record. Only its numbers and its answer are stored."""
+        record = read_record(row, answer_key=self._answer_key)
+        self.add_record(record)
+        return record
 
     def add_record(self, record: RolloutRecord) -> None:
         """Add a row that was already read as a record."""
@@ -211,10 +215,29 @@ def _estimate_mean_errors(name: str, clusters: Clusters) -> dict[str, float]:
 
 def reward_interval(metrics: Mapping[str, Any]) -> Interval | None:
     """Return the interval of the mean reward in an agent's metrics, where rewards can be; None below two tasks."""
-    low, high = metrics.get("ci95_low/reward"), metrics.get("ci95_high/reward")
+    return measure_interval(metrics, REWARD_KEY)
+
+
+def measure_interval(metrics: Mapping[str, Any], score: str) -> Interval | None:
+    """Return the interval of a score's mean in an agent's metrics, where scores can be; None below two tasks."""
+    low, high = metrics.get(f"ci95_low/{score}"), metrics.get(f"ci95_high/{score}")
     if low is None or high is None:
         return None
-    return clip_interval(Interval(low, high), metrics["min/reward"], metrics["max/reward"])
+    return clip_interval(Interval(low, high), metrics[f"min/{score}"], metrics[f"max/{score}"])
+
+
+def has_partial_rewards(metrics: Mapping[str, Any], score: str = REWARD_KEY) -> bool:
+    """Return whether a score in an agent's metrics is neither 0 nor 1, so that `pass@k` is a best score.
+
+    Between 0 and 1, a sum of scores equals the sum of their squares only if all are 0 or 1. Without scores: False.
+    """
+    count, average = metrics.get("count/scored"), metrics.get(f"mean/{score}")
+    if not count or average is None:
+        return False
+    if metrics[f"min/{score}"] < 0 or metrics[f"max/{score}"] > 1:
+        return True
+    squares: float = metrics[f"std/{score}"] ** 2 * (count - 1) + count * average**2
+    return bool(abs(count * average - squares) > _ROUNDING * count)
 
 
 def reward_by_k(metrics: Mapping[str, Any], family: str) -> dict[int, Any]:

@@ -23,6 +23,7 @@ from nemo_gym.rows.keys import (
     TOOL_ERRORS_KEY,
 )
 from nemo_gym.rows.parts import read_usage
+from nemo_gym.rows.timing import measure_times
 from nemo_gym.rows.tool_errors import count_failed_calls
 from nemo_gym.rows.verdict import is_reward, is_scored, read_failure_class, read_outcome
 
@@ -65,8 +66,8 @@ def read_record(row: AnyRow, *, answer_key: str | None = None) -> RolloutRecord:
 
 
 def read_measurements(row: AnyRow) -> dict[str, float]:
-    """Return the numbers of a row: usage, reward components, failed tool calls, and the row's own, which win."""
-    measurements = _read_numbers(read_usage(row))
+    """Return the numbers of a row: usage, times, reward components, failed tool calls, and its own, which win."""
+    measurements = _read_numbers(read_usage(row)) | measure_times(row)
     components = row.get(REWARD_COMPONENTS_KEY)
     if components is not None:
         for name, number in _read_numbers(components).items():

@@ -19,7 +19,7 @@ from nemo_gym.config.addresses import is_loopback
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.metrics.hooks import AggregateMetricsMixin
-from nemo_gym.names import POSTED_ROUTE
+from nemo_gym.names import POSTED_ROUTE, TASKS_ROUTE
 from nemo_gym.processes.workers import MEMORY_LIMIT_BYTES, default_pool, request_memory
 from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesCloseSessionResponse
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
@@ -31,6 +31,7 @@ from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions
 from nemo_gym.resources.mcp_routes import McpToolRoutes, list_declared_tools
 from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, is_tool_path
 from nemo_gym.resources.sessions import AuthorsClose, ResourcesSessions, build_session_request, parse_close
+from nemo_gym.resources.task_check import check_tasks, find_task_models
 from nemo_gym.rows.models import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
@@ -40,6 +41,7 @@ from nemo_gym.rows.models import (
 )
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
+from nemo_gym.serving.routes import parse_object
 from nemo_gym.serving.session_access import SessionAccess
 from nemo_gym.serving.sessions import (
     IDLE_S,
@@ -126,7 +128,16 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         async def answer_posted() -> dict[str, Any]:
             return describe_posted(self, app)
 
+        models = find_task_models(self)
+
+        async def answer_tasks(request: Request) -> dict[str, Any]:
+            rows = parse_object(await request.body()).get("rows")
+            return {
+                "faults": await asyncio.to_thread(check_tasks, models, rows if isinstance(rows, list) else [])
+            }
+
         app.get(POSTED_ROUTE, include_in_schema=False)(answer_posted)
+        app.post(TASKS_ROUTE, include_in_schema=False)(answer_tasks)
         return app
 
     def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAllRoute | None) -> list[MCPTool] | None:
@@ -213,7 +224,8 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     async def _answer_stats(self) -> dict[str, Any]:
         paths = self.middleware.stats.paths
         tools = {path[1:]: asdict(paths[path]) for path in sorted(paths) if is_tool_path(path)}
-        return {**await super()._answer_stats(), "tools": tools}
+        verify = {"verify": asdict(paths["/verify"])} if "/verify" in paths else {}
+        return {**await super()._answer_stats(), "tools": tools, **verify}
 
     async def release_session(self, session_id: str) -> None:
         """Release the session's resources. Called once per session, for every outcome."""

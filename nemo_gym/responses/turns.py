@@ -34,6 +34,19 @@ class Turn(NamedTuple):
     """The text of an answer; None for other turns."""
 
 
+class SpokenTurn(NamedTuple):
+    """A turn with its whole text, in the spelling in which turns are compared."""
+
+    kind: str
+    """`call`, `output`, `item`, or the role of a message."""
+    text: str
+
+    @property
+    def is_answer(self) -> bool:
+        """True if a model wrote it."""
+        return self.kind in ("assistant", "call")
+
+
 def read_request_items(api: str, body: Mapping[str, Any]) -> list[Any]:
     """Return the items or messages of a request; a text is one message."""
     items = body.get(ITEMS_OF_API[api])
@@ -44,17 +57,27 @@ def read_request_items(api: str, body: Mapping[str, Any]) -> list[Any]:
 
 def read_item_turns(item: Any) -> tuple[Turn, ...]:
     """Return the turns in an item or message of any API."""
-    return tuple(_turns(item)) if isinstance(item, Mapping) else ()
+    return tuple(map(_digest_turn, read_spoken_turns(item)))
+
+
+def read_spoken_turns(item: Any) -> Iterator[SpokenTurn]:
+    """Yield the turns in an item or message of any API with their texts."""
+    return _turns(item) if isinstance(item, Mapping) else iter(())
 
 
 def read_answer_turns(answer: Mapping[str, Any]) -> tuple[Turn, ...]:
     """Return the turns of an answer of any API."""
+    return tuple(turn for item in list_answer_items(answer) for turn in read_item_turns(item))
+
+
+def list_answer_items(answer: Mapping[str, Any]) -> list[Any]:
+    """Return the items or messages of an answer of any API."""
     choices = answer.get("choices")
     if isinstance(choices, list):
-        return read_item_turns({"role": "assistant", **choices[0]["message"]}) if choices else ()
+        return [{"role": "assistant", **choices[0]["message"]}] if choices else []
     if isinstance(answer.get("output"), list):
-        return tuple(turn for item in answer["output"] for turn in read_item_turns(item))
-    return read_item_turns({"role": "assistant", "content": answer.get("content")})
+        return list(answer["output"])
+    return [{"role": "assistant", "content": answer.get("content")}]
 
 
 def join_item_texts(items: list[Any]) -> str:
@@ -62,24 +85,24 @@ def join_item_texts(items: list[Any]) -> str:
     return "\n".join(text for item in items if isinstance(item, Mapping) for text in _texts(item))
 
 
-def _turns(item: Mapping[str, Any]) -> Iterator[Turn]:
+def _turns(item: Mapping[str, Any]) -> Iterator[SpokenTurn]:
     kind = item.get("type")
     if kind in ("function_call", "custom_tool_call"):
         yield _call(item.get("name"), item.get("arguments", item.get("input")))
     elif kind in ("function_call_output", "custom_tool_call_output"):
-        yield _turn("output", _text(item.get("output")))
+        yield SpokenTurn("output", _text(item.get("output")))
     elif "role" in item:
         yield from _read_message_turns(str(item["role"]), item)
     elif kind not in _REASONING:
-        yield _turn("item", _dump_sorted(item))
+        yield SpokenTurn("item", _dump_sorted(item))
 
 
-def _read_message_turns(role: str, message: Mapping[str, Any]) -> Iterator[Turn]:
+def _read_message_turns(role: str, message: Mapping[str, Any]) -> Iterator[SpokenTurn]:
     content = message.get("content")
     if role in _SYSTEM:
         return
     if role == "tool":
-        yield _turn("output", _text(content))
+        yield SpokenTurn("output", _text(content))
         return
     blocks = content if isinstance(content, list) else [content]
     text = ""
@@ -94,7 +117,7 @@ def _read_message_turns(role: str, message: Mapping[str, Any]) -> Iterator[Turn]
         elif kind == "tool_result":
             yield from _said(role, text)
             text = ""
-            yield _turn("output", _text(block.get("content")))
+            yield SpokenTurn("output", _text(block.get("content")))
         else:
             text += _text(block)
     yield from _said(role, text)
@@ -103,22 +126,22 @@ def _read_message_turns(role: str, message: Mapping[str, Any]) -> Iterator[Turn]
         yield _call(function.get("name"), function.get("arguments", function.get("input")))
 
 
-def _said(role: str, text: str) -> Iterator[Turn]:
+def _said(role: str, text: str) -> Iterator[SpokenTurn]:
     if role == "assistant":
         text = text.rpartition(_ENDS_THINKING)[2]
     text = text.strip()
     if text:
-        yield _turn(role, text)
+        yield SpokenTurn(role, text)
 
 
-def _call(name: object, arguments: object) -> Turn:
+def _call(name: object, arguments: object) -> SpokenTurn:
     written = arguments if isinstance(arguments, str) else _dump_sorted(arguments)
-    return Turn(True, _digest("call", f"{name} {canonical_arguments(written)}"))
+    return SpokenTurn("call", f"{name} {canonical_arguments(written)}")
 
 
-def _turn(kind: str, text: str) -> Turn:
-    is_answer = kind == "assistant"
-    return Turn(is_answer, _digest(kind, text), text if is_answer else None)
+def _digest_turn(turn: SpokenTurn) -> Turn:
+    kind, text = turn
+    return Turn(turn.is_answer, _digest(kind, text), text if kind == "assistant" else None)
 
 
 def _digest(kind: str, text: str) -> bytes:

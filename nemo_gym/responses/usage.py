@@ -85,3 +85,19 @@ def _counts(usage: Mapping[str, Any], prompt_name: str, completion_name: str) ->
     elif prompt is None and completion is not None and total is not None and total >= completion:
         prompt = total - completion
     return None if prompt is None or completion is None or total is None else (prompt, completion, total)
+
+
+def read_token_counts(usage: object) -> tuple[int, int, int]:
+    """Return the input, cached and output tokens of a `usage` of any API; 0 for counts that it lacks.
+
+    The input tokens include the cached ones; Anthropic's `input_tokens` leave them out.
+    """
+    if not isinstance(usage, Mapping):
+        return 0, 0, 0
+    read, created = (
+        _count(usage, name) or 0 for name in ("cache_read_input_tokens", "cache_creation_input_tokens")
+    )
+    given = _count(usage, "input_tokens") or _count(usage, "prompt_tokens") or 0
+    details = _details(usage, "input_tokens_details") or _details(usage, "prompt_tokens_details")
+    output = _count(usage, "output_tokens") or _count(usage, "completion_tokens") or 0
+    return given + read + created, read or _count(details, "cached_tokens") or 0, output

@@ -12,6 +12,7 @@ from nemo_gym.rows.parts import Item, read_output
 from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import Ledger
+from nemo_gym.tokens.reasons import UntrainedReason
 from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import (
     CARRIED_FIELDS,
@@ -112,6 +113,22 @@ def convert_for_trainers(row: ScoredRow) -> ScoredRow:
     """Return a row of any form with its first segment in the contract's fields; the same object if that is so."""
     is_packed = any("ids" in record for record in _records_in(row))
     return fill_contract_fields(row) if is_packed else settle_sequence(row)
+
+
+def mark_shared_calls(row: AnyRow, count: int) -> ScoredRow:
+    """Return the row of a fork, whose first `count` calls are context: its parent has them, too."""
+    if not count:
+        return ScoredRow(dict(row))
+    left, output = count, []
+    for item in read_output(row):
+        record = item.get(RECORD_FIELD)
+        if isinstance(record, Mapping) and left:
+            left -= 1
+            item = {**item, RECORD_FIELD: {**record, "untrained": UntrainedReason.OF_PARENT.value}}
+        output.append(item)
+    marked = ScoredRow({**row, RESPONSE_KEY: {**row[RESPONSE_KEY], "output": output}})
+    is_contract = any(CONTRACT_FIELDS[0] in item for item in output)
+    return fill_contract_fields(marked) if is_contract else marked
 
 
 def pack_tokens(row: AnyRow) -> ScoredRow:

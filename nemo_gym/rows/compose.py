@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
+
+import orjson
 
 from nemo_gym.failures import JUDGE_FAILED, Failure, Outcome
 from nemo_gym.names import OUTPUT_ERROR_KEY, RESERVED_PREFIX
@@ -23,6 +25,7 @@ from nemo_gym.rows.keys import (
     FAILURE_MESSAGE_KEY,
     FAILURE_PREFIX,
     FAILURE_REASON_KEY,
+    FORK_KEY,
     JUDGE_ERROR_KEY,
     MASK_SAMPLE_KEY,
     MASKED_KEY,
@@ -30,6 +33,7 @@ from nemo_gym.rows.keys import (
     NO_PERSIST_KEY,
     OUTCOME_KEY,
     PARAMS_KEY,
+    REPLAY_KEY,
     RESPONSE_KEY,
     REVERIFIED_KEY,
     REWARD_COMPONENTS_KEY,
@@ -37,6 +41,7 @@ from nemo_gym.rows.keys import (
     ROLLOUT_INDEX_KEY,
     SCORED_BY_KEY,
     SKILLS_REF_KEY,
+    SPENT_KEY,
     TASK_INDEX_KEY,
     TERMINAL_KEY,
     TIMING_KEY,
@@ -68,8 +73,11 @@ RESULT_MARKS = STATED_FAILURE_KEYS | {
     END_REASON_KEY,
     TIMING_KEY,
     USAGE_KEY,
+    SPENT_KEY,
     MASKED_KEY,
     SCORED_BY_KEY,
+    REPLAY_KEY,
+    FORK_KEY,
     REVERIFIED_KEY,
     TOOL_ERRORS_KEY,
     FAILURE_KEY,
@@ -152,9 +160,11 @@ def compose_scored_row(
     response: Mapping[str, Any],
     end_reason: EndReason,
     timing: Mapping[str, float],
+    calls: Sequence[tuple[str, str, float]] = (),
 ) -> ScoredRow:
-    """Return the row of an attempt with a verdict. `notes` are the agent's own members, `timing` seconds by phase.
+    """Return the row of an attempt with a verdict. `notes` are the agent's own members.
 
+    `timing` has seconds by phase, `calls` have server, path and seconds (`nemo_gym.rows.timing`).
     The request and the response are the original ones: the verifier's typed copies may differ in details.
     """
     row: Any = {
@@ -165,7 +175,7 @@ def compose_scored_row(
         RESPONSE_KEY: response,
         OUTCOME_KEY: end_reason.outcome.value,
         END_REASON_KEY: end_reason.value,
-        TIMING_KEY: {phase: round(seconds, 6) for phase, seconds in timing.items()},
+        TIMING_KEY: {**{phase: round(seconds, 6) for phase, seconds in timing.items()}, "calls": calls},
         USAGE_KEY: response.get("usage"),
         VERSION_KEY: ROW_VERSION,
     }
@@ -250,6 +260,21 @@ def drop_result(row: AnyRow) -> TaskRow:
 def drop_marks(row: AnyRow) -> TaskRow:
     """Return a task row without the marks of an earlier result."""
     return TaskRow({key: row[key] for key in row if key not in RESULT_MARKS})
+
+
+def add_replay(row: AnyRow, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with what its replay was."""
+    return {**row, REPLAY_KEY: dict(about)}
+
+
+def add_fork(row: AnyRow, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the parent of which it is a fork."""
+    return {**row, FORK_KEY: dict(about)}
+
+
+def append_replay(line: bytes, about: Mapping[str, Any]) -> bytes:
+    """Return the JSON of a row with what its replay was. The rest of its bytes stays as it is."""
+    return line.rstrip()[:-1] + b"," + orjson.dumps({REPLAY_KEY: about})[1:]
 
 
 def drop_reserved(row: AnyRow) -> TaskRow:

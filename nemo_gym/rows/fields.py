@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from nemo_gym.failures import Boundary, Outcome
 from nemo_gym.rows import keys
+from nemo_gym.rows.timing import PHASES
 from nemo_gym.rows.tool_errors import Culprit, ToolErrorKind
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.rows.version import ROW_VERSION
@@ -57,6 +58,7 @@ _INDEX: JsonSchema = {"type": "integer", "minimum": 0}
 _TEXT: JsonSchema = {"type": "string"}
 _FLAG: JsonSchema = {"type": "boolean"}
 _SECONDS: JsonSchema = {"type": "number", "minimum": 0}
+_TIMED_CALL: JsonSchema = {"type": "array", "prefixItems": [_TEXT, _TEXT, _SECONDS]}
 _REFERENCE: JsonSchema = {
     "type": "object",
     "properties": {"type": {"const": "responses_api_agents"}, "name": {"type": "string", "minLength": 1}},
@@ -239,9 +241,12 @@ FIELDS: Final[tuple[RowField, ...]] = (
         keys.TIMING_KEY,
         {
             "type": "object",
-            "properties": dict.fromkeys(("seed_session", "act", "verify", "total"), _SECONDS),
+            "properties": {
+                **dict.fromkeys(PHASES, _SECONDS),
+                "calls": {"type": "array", "items": _TIMED_CALL},
+            },
         },
-        meaning="seconds of the attempt by phase, and their `total`",
+        meaning="seconds of the attempt by phase, their `total`, and each call of the policy loop",
         written_by="the episode driver",
         read_by="resumed runs, reports, the viewer",
     ),
@@ -251,6 +256,15 @@ FIELDS: Final[tuple[RowField, ...]] = (
         meaning="the tokens that the engine counted, as in `response.usage`",
         written_by="the episode driver",
         read_by="trainers",
+        forms=_SCORED,
+    ),
+    RowField(
+        keys.SPENT_KEY,
+        {"type": "object"},
+        meaning="in a run with budgets or prices: calls and input, cached and output tokens of each model server",
+        written_by="the collector",
+        read_by="resumed runs, reports",
+        since="1.2",
         forms=_SCORED,
     ),
     RowField(
@@ -300,6 +314,28 @@ FIELDS: Final[tuple[RowField, ...]] = (
         "lists",
         written_by="the collector",
         read_by="reports, comparisons, exports, merged runs",
+        forms=_SCORED,
+        since="1.1",
+    ),
+    RowField(
+        keys.REPLAY_KEY,
+        {
+            "type": "object",
+            "properties": {"calls_replayed": _INDEX, "calls_live": _INDEX, "seconds": _SECONDS},
+        },
+        meaning="the first calls of the attempt were answered from the record of another one: its `source`, the `mode` "
+        "(`continue`, `fork`, `rewind`), the number of calls and of compared observations, and the `noise` by class",
+        written_by="the collector",
+        read_by="forks, the viewer",
+        forms=_SCORED,
+        since="1.1",
+    ),
+    RowField(
+        keys.FORK_KEY,
+        {"type": "object", "properties": {"parent": _TEXT, "turn": {"type": "integer"}, "number": _INDEX}},
+        meaning="the row is a fork: its `parent`, the `turn` up to which both are the same, its `number` and `group`",
+        written_by="`gym fork`",
+        read_by="exports, metrics, the viewer",
         forms=_SCORED,
         since="1.1",
     ),
@@ -410,15 +446,3 @@ FIELDS: Final[tuple[RowField, ...]] = (
         since=CONTRACT,
     ),
 )
-
-
-def build_row_schema(form: Form) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the rows of one form that this gym writes. Other members are allowed."""
-    members = [member for member in FIELDS if form in member.forms]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"{form} row, version {ROW_VERSION}",
-        "type": "object",
-        "properties": {each.key: {**each.schema, "description": each.meaning} for each in members},
-        "required": [each.key for each in members if form in each.required],
-    }

@@ -13,11 +13,13 @@ from nemo_gym.rows.keys import (
     AGENT_REF_KEY,
     FAILURE_KEY,
     FAILURE_REASON_KEY,
+    METADATA_KEY,
     PARAMS_KEY,
     RESPONSE_KEY,
     REVERIFIED_KEY,
     SCORED_BY_KEY,
     SKILLS_REF_KEY,
+    SPENT_KEY,
     TASK_SOURCE_KEY,
     TIMING_KEY,
 )
@@ -52,6 +54,17 @@ def read_usage(row: AnyRow) -> Mapping[str, Any]:
     """Return the usage that the engine counted over all turns; empty without one."""
     usage = member(row, RESPONSE_KEY, "usage")
     return usage if isinstance(usage, Mapping) else {}
+
+
+def read_spent(row: AnyRow) -> Mapping[str, Any]:
+    """Return the calls and tokens of a rollout by model server; empty for a run without budgets and prices."""
+    spent = row.get(SPENT_KEY)
+    return spent if isinstance(spent, Mapping) else {}
+
+
+def append_spent(line: bytes, spent: bytes) -> bytes:
+    """Return the JSON of a row with what it has spent, as JSON, as its last member."""
+    return b'%b,"%b":%b}' % (line.rstrip().removesuffix(b"}"), SPENT_KEY.encode(), spent)
 
 
 def count_tokens(row: AnyRow) -> int | None:
@@ -120,9 +133,10 @@ def read_reverification(row: AnyRow) -> Mapping[str, Any] | None:
     return mark if isinstance(mark, Mapping) else None
 
 
-def read_seconds(row: AnyRow) -> float | None:
-    """Return the seconds that a row's rollout took; None for a row without timing."""
-    return finite_number(member(row, TIMING_KEY, "total"))
+def read_timing(row: AnyRow) -> Mapping[str, Any]:
+    """Return the times of a row (`nemo_gym.rows.timing`); empty without them."""
+    timing = row.get(TIMING_KEY)
+    return timing if isinstance(timing, Mapping) else {}
 
 
 def is_reserved(key: str) -> bool:
@@ -133,3 +147,9 @@ def is_reserved(key: str) -> bool:
 def read_task_data(row: AnyRow) -> dict[str, Any]:
     """Return the members that only the environment reads: neither the request nor the agent, source or skills."""
     return {key: row[key] for key in row if key not in _ROUTING_KEYS and not is_reserved(key)}
+
+
+def read_verifier_metadata(row: AnyRow) -> Mapping[str, Any]:
+    """Return `verifier_metadata`, in which some environments keep what their verifier needs; empty without it."""
+    metadata = row.get(METADATA_KEY)
+    return metadata if isinstance(metadata, Mapping) else {}

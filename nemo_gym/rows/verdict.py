@@ -54,6 +54,8 @@ class EndReason(StrEnum):
     MAX_OUTPUT_TOKENS = "max_output_tokens"
     CONTENT_FILTER = "content_filter"
     CONTEXT_OVERFLOW = "context_overflow"
+    BUDGET = "budget"
+    """The rollout's budget of tokens, money or seconds was spent."""
     TIMED_OUT = "timed_out"
     """An agent's program took too long."""
     RESOURCE_LIMIT = "resource_limit"

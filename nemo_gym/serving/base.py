@@ -14,11 +14,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from functools import cached_property, partial
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import uvloop
 from fastapi import FastAPI
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -31,6 +31,7 @@ from nemo_gym.failures import Boundary, ConfigError
 from nemo_gym.names import (
     ALLOWED_HOSTS,
     CANNOT_START,
+    CLOCK_ROUTE,
     DEFAULT_MAX_BODY_MIB,
     DIRECTORY_KEY,
     HEALTH_ROUTES,
@@ -60,6 +61,7 @@ from nemo_gym.tls import server_context, uses_tls
 from nemo_gym.transport.directory import list_bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.moving_caller import MovingCaller
+from nemo_gym.transport.pausing import hold_clock
 from nemo_gym.transport.pools import close_transports, open_circuits, rate_limited_calls, transport_to
 from nemo_gym.transport.server_client import ServerClient
 
@@ -165,6 +167,7 @@ class SimpleServer(BaseServer):
             app.get(path, include_in_schema=False)(_answer_ok)
         app.get("/_ng/stats")(self._answer_stats)
         app.get(SESSIONS_ROUTE, include_in_schema=False)(self._answer_sessions)
+        app.post(CLOCK_ROUTE, include_in_schema=False)(_hold_clock)
         app.get(METRICS_ROUTE, include_in_schema=False)(self._answer_metrics)
 
     async def _answer_stats(self) -> dict[str, Any]:
@@ -174,6 +177,7 @@ class SimpleServer(BaseServer):
             "errors": stats.errors,
             "in_flight": stats.in_flight,
             "cancelled": stats.cancelled,
+            "seconds": round(stats.latency.sum_s, 6),
             "sessions_open": len(self.middleware.access.sessions),
             "outages": open_circuits(),
             "refusals": rate_limited_calls(),
@@ -331,6 +335,18 @@ def _worker_stats() -> list[dict[str, Any]]:
 
 
 async def _answer_ok() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+class ClockRequest(BaseModel, extra="forbid"):
+    """The body of `POST /_ng/clock`: a run that is paused holds the clock of rollouts."""
+
+    run: str
+    seconds: Annotated[float, Field(ge=0, le=60)]
+
+
+async def _hold_clock(body: ClockRequest) -> dict[str, str]:
+    hold_clock(body.run, body.seconds)
     return {"status": "ok"}
 
 

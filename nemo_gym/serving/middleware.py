@@ -19,6 +19,7 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,16 +34,20 @@ from nemo_gym.serving.prometheus import LatencyHistogram
 from nemo_gym.serving.request_bodies import BodyReader, require_plain
 from nemo_gym.serving.session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.sessions import SESSION_ID_KEY
-from nemo_gym.transport.context import RequestContext, current_context
+from nemo_gym.transport.context import BUDGET_HEADER, SPENT_HEADER, RequestContext, current_context
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
 from nemo_gym.transport.memory import CLIENT_CANCELS
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_response
 
+if TYPE_CHECKING:
+    from nemo_gym.transport.budget import BudgetLedger
+
 log = logging.getLogger(__name__)
 
 _POLICY_VIOLATION = 1008
 _DEADLINE = DEADLINE_HEADER.encode()
+_BUDGET, _SPENT = BUDGET_HEADER.encode(), SPENT_HEADER.encode()
 _LENGTH = b"content-length"
 _CONTENT_ENCODING, _TRANSFER_ENCODING = b"content-encoding", b"transfer-encoding"
 
@@ -153,16 +158,15 @@ class RequestMiddleware:
         responder: _Responder,
         admitted: RequestContext | Exception,
     ) -> None:
-        path = scope["path"]
+        path, began = scope["path"], monotonic()
         stats = RequestStats() if is_about_server(scope) else self.stats
-        began = monotonic()
         stats.requests += 1
         outer = current_context.get()  # the caller's own, where both are in one task: a call through memory
         try:
             if isinstance(admitted, Exception):
                 raise admitted
-            context = admitted
-            current_context.set(context)
+            current_context.set(context := admitted)
+            context.began = began
             if path in EXCLUSIVE_ROUTES:
                 async with self.access.sessions.locks.exclusive(context.session):
                     self._provide_session(scope, context, responder)
@@ -179,9 +183,10 @@ class RequestMiddleware:
             await self._send_error(error, scope, receive, responder)
         finally:
             current_context.set(outer)
-            stats.latency.add(monotonic() - began)
+            stats.latency.add(seconds := monotonic() - began)
             figures = stats.paths[path]
             figures.calls += 1
+            figures.seconds += seconds
             if responder.status >= 400:
                 stats.errors += 1
                 figures.note_error(responder.status, scope)
@@ -195,7 +200,18 @@ class RequestMiddleware:
         session, responder.headers, is_opened = self.access.admit(path, headers, named)
         if is_opened:
             scope["path_params"] = {"rollout_id": session}
-        return RequestContext(session, _read_deadline(headers), is_policy_acting=path in self.policy_paths)
+        context = RequestContext(
+            session,
+            _read_deadline(headers),
+            is_verifying=path == "/verify",
+            is_policy_acting=path in self.policy_paths,
+        )
+        if _BUDGET in headers:
+            from nemo_gym.transport.budget import BudgetLedger  # most runs have none
+
+            context.ledger = scope["ng_ledger"] = BudgetLedger.from_header(headers[_BUDGET])
+            responder.before_response = partial(_tell_spent, responder, context.ledger)
+        return context
 
     def _provide_session(self, scope: Scope, context: RequestContext, responder: _Responder) -> bool:
         """Set `request.session`. Returns whether the session is open.
@@ -210,7 +226,8 @@ class RequestMiddleware:
             return True
         data = scope["session"] = {SESSION_ID_KEY: context.session}
         if access.authenticates_sessions:
-            responder.before_response = partial(access.keep, context, data)
+            keep, further = partial(access.keep, context, data), responder.before_response
+            responder.before_response = keep if further is None else partial(_call_both, keep, further)
         return False
 
     async def _send_error(
@@ -222,6 +239,16 @@ class RequestMiddleware:
             log.error("`%s` %s failed after its response began", server, scope["path"], exc_info=error)
             return
         await error_response(error, server, self.boundary, scope)(scope, receive, responder)
+
+
+def _call_both(first: Callable[[], None], second: Callable[[], None]) -> None:
+    first()
+    second()
+
+
+def _tell_spent(responder: _Responder, ledger: BudgetLedger) -> None:
+    """Let the response say what the model calls of its request have spent."""
+    responder.headers = (*responder.headers, (_SPENT, ledger.write_spent()))
 
 
 class _Responder:

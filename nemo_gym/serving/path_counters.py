@@ -19,6 +19,8 @@ class PathFigures:
     """The requests of one path."""
 
     calls: int = 0
+    seconds: float = 0.0
+    """Of all calls together."""
     errors: int = 0
     """Requests answered with a status from 400."""
     cause: str | None = None

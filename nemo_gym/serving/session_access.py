@@ -12,9 +12,7 @@ from nemo_gym.failures import Boundary, GymError
 from nemo_gym.names import HEALTH_ROUTES, TOKEN_HEADER
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.transport.context import INCARNATION_HEADER, SESSION_HEADER, RequestContext
-from nemo_gym.transport.control import CONTROL_ROUTES, ROLLOUT_RECORDS
-
-_RECORD = ROLLOUT_RECORDS + "/"
+from nemo_gym.transport.control import BELOW_CONTROL_ROUTES, CONTROL_ROUTES
 
 Headers = Mapping[bytes, bytes]
 """Request headers in ASGI form, names in lower case."""
@@ -94,7 +92,7 @@ class SessionAccess:
         if opened is not None:
             return Admission(opened, (), is_opened=True)
         named = headers.get(_SESSION)
-        is_control = path in self.control_routes or path.startswith(_RECORD)
+        is_control = path in self.control_routes or path.startswith(BELOW_CONTROL_ROUTES)
         if is_control or (self.guards_every_route and not self._is_open(path, headers)):
             self.check_token(headers, path)
         elif self.authenticates_sessions and named is not None:

@@ -63,7 +63,7 @@ class SessionCookies:
 class SessionRegistry:
     """The sessions of one server process."""
 
-    def __init__(self, *, idle_s: float = IDLE_S, clock: Callable[[], float] = clock.monotonic) -> None:
+    def __init__(self, *, idle_s: float = IDLE_S, clock: Callable[[], float] = clock.rollout_time) -> None:
         self._idle_s = idle_s
         self._clock = clock
         self._open: dict[str, dict[str, Any]] = {}

@@ -38,6 +38,8 @@ class UntrainedReason(StrEnum):
     """It did not lead to the end of the rollout."""
     FAILED = "failed"
     """The call failed."""
+    OF_PARENT = "of_parent"
+    """A fork shares it with its parent, in which it is trained."""
 
 
 class SegmentReason(StrEnum):

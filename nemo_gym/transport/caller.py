@@ -68,7 +68,7 @@ class Caller:
         transport: Transport,
         *,
         budget: RetryBudget | None = None,
-        clock: Callable[[], float] = clock.monotonic,
+        clock: Callable[[], float] = clock.rollout_time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
         token: str | None = None,

@@ -6,10 +6,15 @@ the same session and the same deadline.
 
 from __future__ import annotations
 
+import re
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from nemo_gym.transport.deadline import Deadline
+
+if TYPE_CHECKING:
+    from nemo_gym.transport.budget import BudgetLedger
 
 __all__ = ["RequestContext", "current_context"]
 
@@ -18,8 +23,23 @@ SESSION_HEADER = "x-ng-session"
 INCARNATION_HEADER = "x-ng-boot"
 """The incarnation of a server process, an id that changes with every restart. `seed_session` returns it. Later calls
 send it back, and a restarted server answers them with `session_lost`, because the session's state is gone."""
+DURABLE_SESSION = re.compile(r"(d[0-9a-f]{12})\.(\d+)\.(\d+)\.a(\d+)", re.ASCII)
+"""The session of an attempt whose model calls are recorded: its run, task, repeat and number."""
+CALL_HEADER, VERIFYING = "x-ng-call", "verifying"
+"""The id of a model call of a durable attempt, the same when the call is sent again; `VERIFYING` for a verifier's."""
 LEAVE_OUT_HEADER = "x-ng-leave-out"
 """Comma-separated names of fields that the response can omit, because the caller has them already."""
+
+BUDGET_HEADER = "x-ng-budget"
+"""What an attempt may still spend, as JSON (`nemo_gym.transport.budget`); only in runs with budgets."""
+SPENT_HEADER = "x-ng-spent"
+"""In the answer to such a request: what its model calls have spent."""
+BUDGET_SPENT = "budget_spent"
+"""The failure code of a model call for which nothing is left."""
+
+
+PolicyCall: TypeAlias = tuple[str, str, float]
+"""The server, the path and the seconds of a call."""
 
 
 @dataclass(slots=True)
@@ -28,6 +48,14 @@ class RequestContext:
     deadline: Deadline | None = None
     incarnations: dict[str, str] = field(default_factory=dict)
     """Server name → the incarnation that opened this session."""
+    is_verifying: bool = False
+    """True in the handler of `/verify`, whose model calls belong to the reward and not to the attempt."""
+    ledger: BudgetLedger | None = None
+    """The budget of the attempt, if its run has budgets."""
+    began: float = 0.0
+    """When the request came, on the monotonic clock; 0 if no server took it."""
+    calls: list[PolicyCall] | None = None
+    """The calls that the policy of an attempt made so far; None if no attempt is driven here."""
     is_policy_acting: bool = False
     """True while the policy runs: a called path may then be a name that the model made up."""
 

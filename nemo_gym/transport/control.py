@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
-from nemo_gym.names import SCALE_ROUTE, SESSIONS_ROUTE
+from nemo_gym.names import CLOCK_ROUTE, RUNS_ROUTE, SCALE_ROUTE, SESSIONS_ROUTE
 
 __all__ = ["CONTROL_ROUTES", "ROLLOUT_RECORDS", "TOKEN_TEXTS"]
 
@@ -18,6 +18,8 @@ TOKEN_TEXTS = "/token_texts"
 """The route of a model server that gives the texts of token ids."""
 ROLLOUT_RECORDS = "/ng-rollouts"
 """The route of a model server that opens rollouts. Routes below it read, seal and delete them."""
+DURABLE_RUNS = "/ng-durable-runs"
+"""The route of a model server that is told of durable runs, whose attempts it records."""
 
 CONTROL_ROUTES = frozenset(
     {
@@ -28,13 +30,19 @@ CONTROL_ROUTES = frozenset(
         "/policy_version",
         "/reload_weights",
         "/rollouts",
+        CLOCK_ROUTE,
+        RUNS_ROUTE,
         SCALE_ROUTE,
         SESSIONS_ROUTE,
+        DURABLE_RUNS,
         ROLLOUT_RECORDS,
         TOKEN_TEXTS,
     }
 )
 """Routes that require the run's token and that a model must never reach."""
+
+BELOW_CONTROL_ROUTES = (ROLLOUT_RECORDS + "/", RUNS_ROUTE + "/")
+"""The beginnings of further such routes."""
 
 _MAX_ENCODINGS = 8
 _SEPARATORS = re.compile(r"[/\\]+")
@@ -63,4 +71,4 @@ def normalize_path(written: str) -> str:
 def is_control_route(written: str) -> bool:
     """Return whether `written`, a path or a tool name, could reach a control route."""
     path = normalize_path(written)
-    return path in CONTROL_ROUTES or path.startswith(ROLLOUT_RECORDS + "/")
+    return path in CONTROL_ROUTES or path.startswith(BELOW_CONTROL_ROUTES)

@@ -8,23 +8,26 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nemo_gym import clock
+from nemo_gym.clock import pause
 
 __all__ = ["Timer"]
 
 DEADLINE_HEADER = "x-ng-deadline"
 """The header with the seconds left, a decimal number."""
+_LOOK_EVERY_S = 0.5
+"""Interval in which a timer looks whether a pause is over."""
 
 
 class Deadline(NamedTuple):
-    """An instant on the monotonic clock of this process, in seconds."""
+    """An instant on the clock of rollouts of this process, in seconds."""
 
     at: float
 
     @classmethod
-    def after(cls, seconds: float, clock: Callable[[], float] = clock.monotonic) -> Deadline:
+    def after(cls, seconds: float, clock: Callable[[], float] = clock.rollout_time) -> Deadline:
         return cls(clock() + seconds)
 
-    def seconds_left(self, clock: Callable[[], float] = clock.monotonic) -> float:
+    def seconds_left(self, clock: Callable[[], float] = clock.rollout_time) -> float:
         return self.at - clock()
 
 
@@ -33,9 +36,10 @@ class Timer:
 
     `asyncio.timeout` does so with three times the instructions, and a rollout has eight calls with a deadline. Most are
     stopped long before they expire, so one that is due in a later second costs no timer of the event loop until then.
+    The pauses of a run do not count.
     """
 
-    __slots__ = ("_cancelled_before", "_handle", "_has_expired", "_task", "_waiting", "at")
+    __slots__ = ("_cancelled_before", "_handle", "_has_expired", "_paused_s", "_task", "_waiting", "at")
 
     def __init__(self, seconds: float | None) -> None:
         """`seconds`: None for a timer that expires only by `expire`."""
@@ -49,13 +53,14 @@ class Timer:
         if seconds is not None:
             loop = asyncio.get_running_loop()
             self.at = loop.time() + seconds
-            """The time at which it expires, on the event loop's clock."""
+            """The time at which it expires, on the event loop's clock; a pause defers it."""
             self._waiting = _find_timers(loop).wait(self)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the event loop call `expire` at its time."""
         self._waiting = None
-        self._handle = loop.call_at(self.at, self.expire)
+        self._paused_s = pause.seconds
+        self._handle = loop.call_at(self.at, self._end)
 
     def stop(self) -> None:
         """Take back what is left of the timer: its schedule, or its cancellation after another error."""
@@ -74,6 +79,22 @@ class Timer:
         # A cancellation from outside that came meanwhile is not this timer's to take back.
         return self._task.uncancel() <= self._cancelled_before
 
+    def defer(self, seconds: float, timers: _Timers) -> None:
+        """Let it expire later, while it waits for its second."""
+        self.at += seconds
+        self._waiting = timers.wait(self)
+
+    def _end(self) -> None:
+        """Expire, unless there is a pause, or was one since the start."""
+        loop = asyncio.get_running_loop()
+        if pause.since is not None:
+            self._handle = loop.call_later(_LOOK_EVERY_S, self._end)
+        elif self._paused_s != pause.seconds:
+            self.at += pause.seconds - self._paused_s
+            self.start(loop)
+        else:
+            self.expire()
+
     def expire(self) -> None:
         """Cancel the task. Idempotent."""
         if not self._has_expired:
@@ -88,6 +109,8 @@ class _Timers:
         self.loop = loop
         self._by_second: dict[int, dict[Timer, None]] = {}
         self._is_awake = False
+        self._paused_s = 0.0
+        """The pauses by which the waiting timers were deferred."""
 
     def wait(self, timer: Timer) -> dict[Timer, None] | None:
         """Start the timer if it is due in this second. Otherwise return those that wait for the same second."""
@@ -101,11 +124,17 @@ class _Timers:
         waiting[timer] = None
         if not self._is_awake:
             self._is_awake = True
+            self._paused_s = pause.seconds
             self.loop.call_at(now + 1, self._start_due)
         return waiting
 
     def _start_due(self) -> None:
         """Start the timers of this second, and come back in the next one while any wait."""
+        if pause.since is not None:
+            self.loop.call_later(_LOOK_EVERY_S, self._start_due)
+            return
+        if pause.seconds != self._paused_s:
+            self._defer(pause.seconds - self._paused_s)
         now = int(self.loop.time())
         for second in [second for second in self._by_second if second <= now]:
             for timer in self._by_second.pop(second):
@@ -115,6 +144,13 @@ class _Timers:
             self.loop.call_at(now + 1, self._start_due)
         else:
             self._by_second.clear()
+
+    def _defer(self, seconds: float) -> None:
+        """Let all waiting timers wait longer, by a pause. One that was set during the pause waits too long."""
+        self._paused_s = pause.seconds
+        waiting, self._by_second = self._by_second, {}
+        for timer in (timer for timers in waiting.values() for timer in timers):
+            timer.defer(seconds, self)
 
 
 _of_thread = threading.local()

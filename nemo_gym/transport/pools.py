@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nemo_gym.clock import rollout_time
 from nemo_gym.tls import read_ca
 from nemo_gym.transport.circuit_breaker import find_breakers
 from nemo_gym.transport.http import HttpTransport
@@ -39,7 +39,7 @@ async def close_transports() -> None:
 
 def open_circuits() -> list[dict[str, Any]]:
     """Return the endpoints that the running event loop cannot reach, as JSON."""
-    now = time.monotonic()
+    now = rollout_time()
     return [circuit for transport in _own() for circuit in find_breakers(transport).to_wire(now)]
 
 

@@ -17,7 +17,7 @@ import orjson
 from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
 
-from nemo_gym import clock
+from nemo_gym.clock import hex_id, monotonic
 from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
@@ -28,8 +28,12 @@ from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport import Call, Caller, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import Received, cookie_header
 from nemo_gym.transport.context import (
+    BUDGET_HEADER,
+    CALL_HEADER,
+    DURABLE_SESSION,
     INCARNATION_HEADER,
     SESSION_HEADER,
+    VERIFYING,
     RequestContext,
     current_context,
 )
@@ -218,27 +222,27 @@ class ServerClient(BaseModel):
     ) -> ServerReply:
         """Send one call to `server_name` and return the reply, whatever its status.
 
-        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged.
-        `repeatable`: whether it may be sent again after a broken connection. The default is that of its path.
-        `timeout`: seconds for the whole call; the rollout's deadline holds in any case.
-        Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option.
-        """
-        _refuse_unknown(ecosystem)
+        `repeatable`: it may be sent again after a broken connection, by default as its path. `timeout`: in seconds.
+        Raises `TransportError`, `DeadlineError`, `ConfigError`, `TimeoutError`; `TypeError` for an unknown option."""
+        if ecosystem:
+            _refuse_unknown(ecosystem)
         context = current_context.get()
         if context is not None and context.is_policy_acting and is_control_route(url_path):
-            # The path may be a tool name that the model made up.
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
-        call = _new_call(method, url_path, json, data, params, headers)
+        calls = context.calls if context is not None else None
+        call = _new_call(method, url_path, json, data, params, headers, repeatable)
         if cookies:
-            call.headers["cookie"] = cookie_header(cookies)
-            session = session or read_cookies_session(cookies)
-        if repeatable is not None:
-            call.repeatable = repeatable
+            session = _put_cookies(call, cookies, session)
         _put_own_headers(call, server_name, self.own_caller.token, session, context)
+        began = monotonic() if calls is not None else 0.0
         sending = self.own_caller.send(server_name, call, call.propagated)
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
+        if calls is not None:
+            calls.append((server_name, url_path, round(monotonic() - began, 6)))
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
+        if context is not None and context.ledger is not None:
+            context.ledger.note_headers(reply.headers)
         return ServerReply(reply, method, f"{server_name}{call.path}")
 
 
@@ -270,14 +274,22 @@ def _new_call(
     data: bytes | str | None,
     params: Mapping[str, Any] | None,
     headers: Mapping[str, str] | None,
+    repeatable: bool | None,
 ) -> Call:
     path = f"{url_path}?{urlencode(params)}" if params else url_path
     call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
     body = _dump_body(json, data)
     if body is not None:
         call_headers.setdefault("content-type", "application/json")
-    is_repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
-    return Call(method, path, body, call_headers, repeatable=is_repeatable)
+    if repeatable is None:
+        repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
+    return Call(method, path, body, call_headers, repeatable=repeatable)
+
+
+def _put_cookies(call: Call, cookies: Mapping[str, Any], session: str | None) -> str | None:
+    """Give a call cookies, and return its session: by default the one in them."""
+    call.headers["cookie"] = cookie_header(cookies)
+    return session or read_cookies_session(cookies)
 
 
 def _put_own_headers(
@@ -288,17 +300,23 @@ def _put_own_headers(
         call.headers[TOKEN_HEADER] = token
     if context is not None:
         call.propagated = context.deadline
+        if context.ledger is not None:
+            call.headers[BUDGET_HEADER] = context.ledger.to_header()
         incarnation = context.incarnations.get(server)
         if incarnation is not None and call.path == _OPENING:  # a second session at the same server
-            session = session or f"{context.session}~{clock.hex_id()[:8]}"
+            session = session or f"{context.session}~{hex_id()[:8]}"
         elif incarnation is not None and session in (None, context.session):
             call.headers[INCARNATION_HEADER] = incarnation
         session = session or context.session
     if session:
         call.headers[SESSION_HEADER] = call.session = session
+        if call.path in CALL_ROUTES and DURABLE_SESSION.match(session):
+            is_verifying = context is not None and context.is_verifying
+            call.headers[CALL_HEADER] = VERIFYING if is_verifying else hex_id()
 
 
 def _no_such_tool(url_path: str) -> Reply:
+    """Return the answer to a path that may be a tool name which the model made up."""
     failure = InputError(
         f"there is no tool named {url_path.lstrip('/')!r}",
         code="reserved_route",

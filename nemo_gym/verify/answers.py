@@ -105,14 +105,13 @@ def strip_reasoning(text: str) -> str:
     kept: list[str] = []
     position, is_inside = 0, False
     for tag in _THINKING_TAG.finditer(text):
-        if not tag[1]:
-            if not is_inside:
-                kept.append(text[position : tag.start()])
-            is_inside = True
-        else:
+        if tag[1]:
             if not is_inside:
                 kept.clear()
-            is_inside, position = False, tag.end()
+            position = tag.end()
+        elif not is_inside:
+            kept.append(text[position : tag.start()])
+        is_inside = not tag[1]
     if not is_inside:
         kept.append(text[position:])
     return "".join(kept).strip()
@@ -300,10 +299,9 @@ def find_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> Stated | No
         found = match_mark(plain, marks)
         if found is None:
             continue
-        answer, used = _whole_statement(
-            cut_at_closing_brace(found["answer"]), lines[index + 1 : index + 1 + _MOST_LINES]
-        )
-        rest = "\n".join((found.string[found.end("answer") :], *lines[index + 1 + used :]))
+        following = lines[index + 1 :]
+        answer, used = _whole_statement(cut_at_closing_brace(found["answer"]), following[:_MOST_LINES])
+        rest = "\n".join((found.string[found.end("answer") :], *following[used:]))
         answer = f"not {answer}" if is_crossed_out(answer) else answer
         stated = Stated(_read_box_in(answer) or answer, rest, found.string[: found.start("answer")])
         if not is_other_case(stated.lead):

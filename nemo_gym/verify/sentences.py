@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["cut_first_sentence", "split_sentences"]
+__all__ = ["split_sentences"]
 
 _ABBREVIATIONS = (
     "e.g",

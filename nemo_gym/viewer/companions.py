@@ -19,13 +19,16 @@ import orjson
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from nemo_gym.json_objects import finite_number
-from nemo_gym.metrics import reward_by_k, reward_interval
+from nemo_gym.metrics import has_partial_rewards, reward_by_k, reward_interval
+from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
 
 _LARGEST: Final = 256 << 20
 """Bytes of a companion that is read."""
 _DEEPEST: Final = 200
 """Levels of JSON. The answers of the server may have 254."""
 _MOST_FAULTS: Final = 3
+_MOST_KEPT: Final = 4096
+"""Manifests and metrics that are not read again while they stay the same."""
 _KINDS: Final = (
     (stat.S_ISDIR, "is a folder"),
     (stat.S_ISFIFO, "is a named pipe"),
@@ -34,6 +37,7 @@ _KINDS: Final = (
     (stat.S_ISBLK, "is a device"),
 )
 _NEEDED: Final = frozenset({"count/scored", "mean/reward", "min/reward", "max/reward"})
+_SHOWN: Final = frozenset({"std/reward", "mean/total_tokens", "mean/seconds"})
 _BOUNDS: Final = frozenset({"ci95_low/reward", "ci95_high/reward"})
 _PASS_AT: Final = re.compile(r"pass@[1-9]\d{0,8}/reward")
 
@@ -81,14 +85,18 @@ def read_companion(path: Path, homes: Sequence[Path]) -> Companion:
         status = path.stat()
         if status.st_size > _LARGEST:
             return _ABSENT.mark_damaged(path, f"has more than {_LARGEST >> 20} MiB")
-        content = orjson.loads(path.read_bytes()) if status.st_size else None
+        data = path.read_bytes()
+        content = orjson.loads(data) if data else None
     except FileNotFoundError:
         return _ABSENT
     except OSError as error:
         return _ABSENT.mark_damaged(path, f"cannot be read ({error.strerror})")
     except orjson.JSONDecodeError as error:
         return _ABSENT.mark_damaged(path, f"is not JSON: {error}")
-    return _ABSENT.mark_damaged(path, "has too many levels") if is_deep(content) else Companion(content)
+    may_be_deep = data.count(b"[") + data.count(b"{") > _DEEPEST  # to look is slower than to parse
+    if may_be_deep and is_deep(content):
+        return _ABSENT.mark_damaged(path, "has too many levels")
+    return Companion(content)
 
 
 def read_object(path: Path, homes: Sequence[Path]) -> Companion:
@@ -123,24 +131,35 @@ class Start(BaseModel):
 
 
 class LastStart(NamedTuple):
-    """The last start in a manifest; None without one that can be read."""
+    """The last start in a manifest; None without one that can be read. And what its identity tells of the run."""
 
     start: Start | None = None
     problem: str | None = None
+    facts: RunFacts = RunFacts()
 
 
-def read_last_start(path: Path, homes: Sequence[Path]) -> LastStart:
-    """Return the last start of the run with the manifest at `path`."""
+def read_last_start(path: Path, homes: tuple[Path, ...]) -> LastStart:
+    """Return the last start of the run with the manifest at `path`, which is read again only when it changes."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return LastStart()
+    return _last_start_in(path, homes, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _last_start_in(path: Path, homes: tuple[Path, ...], changed_ns: int, size: int) -> LastStart:
     found = read_object(path, homes)
     if found.content is None:
         return LastStart(None, found.problem)
     starts = found.content.get("starts")
     if not isinstance(starts, list):
         return LastStart(None, found.mark_damaged(path, "has no list `starts`").problem)
+    facts = read_facts(found.content.get("identity"), starts[-1] if starts else None)
     if not starts:
-        return LastStart()
+        return LastStart(facts=facts)
     try:
-        return LastStart(Start.model_validate(starts[-1]))
+        return LastStart(Start.model_validate(starts[-1]), facts=facts)
     except ValidationError as error:
         place = f"starts[{len(starts) - 1}]"
         faults = [".".join((place, *map(str, each["loc"]))) + f": {each['msg']}" for each in error.errors()]
@@ -165,7 +184,7 @@ def read_figures(path: Path, homes: tuple[Path, ...]) -> RunFigures:
     return _figures_in(path, homes, status.st_mtime_ns, status.st_size)
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=_MOST_KEPT)
 def _figures_in(path: Path, homes: tuple[Path, ...], changed_ns: int, size: int) -> RunFigures:
     found = read_companion(path, homes)
     if found.content is None:
@@ -205,7 +224,7 @@ def _agents_in(content: Any) -> Iterator[dict[str, float]]:
         shown = {
             name: value
             for name, value in metrics.items()
-            if name in _NEEDED or (name in _BOUNDS and value is not None) or _PASS_AT.fullmatch(name)
+            if name in _NEEDED or (name in _BOUNDS | _SHOWN and value is not None) or _PASS_AT.fullmatch(name)
         }
         numbers = {name: finite_number(value) for name, value in shown.items()}
         if wrong := [name for name, value in numbers.items() if value is None]:
@@ -214,7 +233,7 @@ def _agents_in(content: Any) -> Iterator[dict[str, float]]:
 
 
 def _read_figures(agents: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """Return the mean reward of all agents; with one agent, its interval and the pass@k of the largest k too."""
+    """Return the mean reward, tokens and seconds of all agents; with one, its interval and its largest pass@k too."""
     count = sum(agent["count/scored"] for agent in agents)
     only = agents[0] if len(agents) == 1 else {}
     interval = reward_interval(only)
@@ -224,7 +243,17 @@ def _read_figures(agents: Sequence[Mapping[str, float]]) -> dict[str, Any]:
         "mean": total / count if count else None,
         "interval": [interval.low, interval.high] if interval else None,
         "pass_at": max(passed.items(), default=None),
+        "is_best": "std/reward" in only and has_partial_rewards(only),
+        "tokens": _weigh(agents, "mean/total_tokens"),
+        "seconds": _weigh(agents, "mean/seconds"),
     }
+
+
+def _weigh(agents: Sequence[Mapping[str, float]], name: str) -> float | None:
+    """Return the mean over all rollouts of the agents that have it; None without one."""
+    having = [agent for agent in agents if name in agent]
+    count = sum(agent["count/scored"] for agent in having)
+    return sum(agent["count/scored"] * agent[name] for agent in having) / count if count else None
 
 
 def show_path(path: Path | str) -> str:

@@ -21,7 +21,7 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.viewer.exporting import DEFAULT_LIMIT, export_page
 from nemo_gym.viewer.filtering import RowFilter
-from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.finding import find_runs
 
 _STEM = "rollouts"
 

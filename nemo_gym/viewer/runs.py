@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from nemo_gym.failures import ConfigError
 from nemo_gym.names import NODES_FILE
-from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, find_ending
+from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.nodes import drop_earlier_events
 from nemo_gym.rollouts.output.run_state import RunProgress, RunState, is_being_written, name_state
 from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
@@ -36,6 +36,10 @@ _COMPANIONS = ("_failures", "_materialized_inputs")
 _MOST_RUNS = 1000
 _LOG_FOLDER = re.compile(r"\d{8}_\d{6}_\d+(_\d+)?")
 """The names of the log folders that gyms make: the date, the time and the process."""
+
+
+Signature: TypeAlias = tuple[tuple[int, int], ...]
+"""Of each file of a run, the time of its last change in nanoseconds and its bytes; zeros without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,36 @@ class Run:
             return RunState.UNKNOWN
         return name_state(start.end if start is not None else None, is_running=is_running)
 
+    def read_signature(self) -> Signature | None:
+        """Return the times and sizes of the files that the summary is made of; None if one is a link."""
+        files, found = self.files, []
+        for path in (
+            build_journal_path(files.rows),
+            files.rows,
+            files.failures,
+            files.manifest,
+            files.aggregate_metrics,
+            files.materialized_inputs,
+            files.estimate,
+            *files.list_viewer_files(),
+        ):
+            try:
+                status = os.lstat(path)
+            except OSError:
+                found.append((0, 0))
+                continue
+            if stat.S_ISLNK(status.st_mode):
+                return None
+            found.append((status.st_ctime_ns, status.st_size))
+        return tuple(found)
+
+    def read_time(self) -> float | None:
+        """Return when the rows changed last, in seconds since 1970; without rows, the failures or the manifest."""
+        files = self.files
+        found = filter(None, map(_read_status, (files.rows, files.failures, files.manifest)))
+        status = next(found, None)
+        return status.st_mtime if status is not None else None
+
     def describe_progress(self, rows: int | None = None) -> str | None:
         """Return the sentence about a run that has not all of its rows; None for any other.
 
@@ -105,7 +139,6 @@ class Run:
         start = last.start or Start()
         counts = start.counts or Counts()
         scored = counts.finished_before + counts.completed + counts.truncated
-        status = _read_status(self.files.rows)
         return {
             "id": self.id,
             "title": self.title,
@@ -120,8 +153,9 @@ class Run:
             "rows": None if start.counts is None else scored,
             "failures": counts.failed,
             "started_at": start.started_at,
-            "updated_at": status.st_mtime if status else None,
+            "updated_at": self.read_time(),
             **figures.shown,
+            **last.facts.to_json(),
             **estimate.shown,
         }
 
@@ -188,74 +222,6 @@ class Run:
                     "bytes": status.st_size,
                     "authoritative": is_authoritative,
                 }
-
-
-def find_runs(places: Sequence[Path]) -> list[Run]:
-    """Return the runs at files of rows and below folders, newest first.
-
-    Raises `ConfigError` for a place without a run.
-    """
-    found: dict[Path, tuple[str, RunFiles, tuple[Path, ...]]] = {}
-    for place in places:
-        runs = list(_runs_below(place)) if place.is_dir() else _run_at(place)
-        homes = _list_homes(place)
-        if not runs:
-            raise ConfigError(
-                f"there is no run at {place}",
-                code="no_run",
-                remedy="Name a file of scored rows, or a folder that holds such files.",
-            )
-        found |= {_identify(files.rows, homes): (title, files, homes) for title, files in runs}
-    newest = sorted(found.values(), key=lambda each: -_read_time(each[1]))[:_MOST_RUNS]
-    return [
-        Run(f"r{number}", show_path(title), files, homes)
-        for number, (title, files, homes) in enumerate(newest)
-    ]
-
-
-def _list_homes(place: Path) -> tuple[Path, ...]:
-    """Return the folders of a place without links. A file that a person names may be a link to elsewhere."""
-    return (place.resolve(),) if place.is_dir() else (place.parent.resolve(), place.resolve().parent)
-
-
-def _identify(rows: Path, homes: Sequence[Path]) -> Path:
-    """Return the path of rows without links, so that no run is shown twice; with them if they are not followed."""
-    return rows.absolute() if find_fault(rows, homes) else rows.resolve()
-
-
-def _run_at(rows: Path) -> list[tuple[str, RunFiles]]:
-    return [(rows.name, RunFiles.from_existing(rows))] if find_ending(rows) else []
-
-
-def _runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:
-    """Yield the runs below a folder, with those whose rows cannot be read. Folders that are links are left out."""
-    homes = _list_homes(folder)
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "node_modules")))
-        # Of folders only those count that look like files of rows.
-        for name in sorted((*names, *folders)):
-            ending = next((each for each in ENDINGS if name.endswith(each)), None)
-            stem = name.removesuffix(ending or "")
-            if ending is None or stem.endswith(_COMPANIONS):
-                continue
-            files = RunFiles(Path(parent), stem, ending)
-            if find_fault(files.rows, homes) or files.manifest.exists() or _begins_with_a_rollout(files.rows):
-                yield str((Path(parent) / stem).relative_to(folder)), files
-
-
-def _begins_with_a_rollout(path: Path) -> bool:
-    if path.suffix != ".jsonl":
-        return False
-    try:
-        with path.open("rb") as file:
-            return b'"response"' in file.read(1 << 20)
-    except FileNotFoundError:  # removed in the meantime
-        return False
-
-
-def _read_time(files: RunFiles) -> float:
-    status = _read_status(files.rows)
-    return status.st_mtime if status else 0.0
 
 
 def _read_status(path: Path) -> os.stat_result | None:

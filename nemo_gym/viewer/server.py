@@ -27,9 +27,11 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.companions import show_path
 from nemo_gym.viewer.failure_logs import lines_around, read_failure_logs
+from nemo_gym.viewer.finding import FollowedRuns
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
 from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
+from nemo_gym.viewer.run_tables import build_table, refuse_unreadable
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.searching import search
 
@@ -51,17 +53,21 @@ Kind = Literal["rows", "failures"]
 class Viewer:
     """Runs with their indexed files."""
 
-    def __init__(self, runs: Sequence[Run], vocabulary: Vocabulary | None = None) -> None:
-        self.runs = {run.id: run for run in runs}
+    def __init__(
+        self, runs: Sequence[Run], vocabulary: Vocabulary | None = None, *, places: Sequence[Path] = ()
+    ) -> None:
+        """`places`: folders that are followed: runs that appear below them are shown."""
+        self.runs = FollowedRuns(runs, places)
         self._vocabulary = vocabulary
         self.pool = WorkerPool()
         self._indexed: dict[tuple[str, Kind], FollowedRows] = {}
 
     def run(self, name: str) -> Run:
         """Return a run. Raises `InputError` (404)."""
-        if name not in self.runs:
+        run = self.runs.find_run(name)
+        if run is None:
             raise InputError(f"there is no run {name!r}", code="no_run", status=404)
-        return self.runs[name]
+        return run
 
     def rows(self, name: str, kind: Kind) -> FollowedRows:
         """Return the rows or the failures of a run. Raises `InputError` (404)."""
@@ -112,9 +118,7 @@ def make_app(viewer: Viewer) -> FastAPI:
 def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs")
     async def runs() -> Response:
-        return _json(
-            {"runs": await asyncio.to_thread(lambda: [run.summary() for run in viewer.runs.values()])}
-        )
+        return _json({"runs": await asyncio.to_thread(viewer.runs.summarize)})
 
     @app.get("/api/runs/{name}")
     async def details(name: str) -> Response:
@@ -152,6 +156,11 @@ def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
         runs = [viewer.run(name) for name in (before, after)]
         return _json(await asyncio.to_thread(_compare, *runs))
 
+    @app.get("/api/table")
+    async def tabled(runs: str) -> Response:
+        chosen = [viewer.run(name) for name in dict.fromkeys(runs.split(",")[:_MOST_RANKED])]
+        return _json(await asyncio.to_thread(build_table, chosen))
+
     @app.get("/api/rank")
     async def ranked(runs: str) -> Response:
         chosen = [viewer.run(name) for name in dict.fromkeys(runs.split(",")[:_MOST_RANKED])]
@@ -161,7 +170,7 @@ def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
 def _rank(runs: Sequence[Run]) -> dict[str, Any]:
     """Return the ranking as JSON, with its plot. Raises `InputError` for a run with a file that is not read."""
     for run in runs:
-        _refuse_unreadable(run, run.files.manifest)
+        refuse_unreadable(run, run.files.manifest)
     try:
         ranking = rank_runs([run.files.rows for run in runs])
     except ConfigError as error:
@@ -215,18 +224,11 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
 def _compare(before: Run, after: Run) -> dict[str, Any]:
     """Return the comparison as JSON, with the damaged lines. Raises `InputError` for a file that is not read."""
     for run in (before, after):
-        _refuse_unreadable(run)
+        refuse_unreadable(run)
     problems: list[str] = []
     compared = compare(before.files.rows, after.files.rows, problems=problems).as_json()
     shown = [show_path(each) for each in problems[:_MOST_PROBLEMS]]
     return {**compared, "unreadable": len(problems), "problems": shown}
-
-
-def _refuse_unreadable(run: Run, *others: Path) -> None:
-    files = run.files
-    for path in (files.rows, files.failures, files.materialized_inputs, *others):
-        if (fault := run.fault(path)) is not None:
-            raise InputError(f"{show_path(path.name)} {fault}", code="unreadable_file")
 
 
 def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:

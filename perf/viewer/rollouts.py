@@ -18,7 +18,7 @@ from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.segments import build_segments
 from nemo_gym.viewer.exporting import export_page
 from nemo_gym.viewer.filtering import RowFilter
-from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.finding import find_runs
 from perf.viewer.fixtures import (
     Fact,
     facts_of,

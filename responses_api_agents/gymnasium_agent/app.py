@@ -63,7 +63,7 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
         while reason is None:
             answer = await policy.answer()
             if answer is None:
-                reason = EndReason.CONTEXT_OVERFLOW
+                reason = policy.cut_by
                 break
             step = await environment.step(answer)
             rewards.append(step.reward)

@@ -14,6 +14,7 @@ from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
+from nemo_gym.failures import GymError
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.rows.models import read_task
 from nemo_gym.rows.verdict import EndReason
@@ -60,7 +61,13 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
         turns = 0
         while True:
             if not user.has_spoken_last:
-                said = await user.speak()
+                try:
+                    said = await user.speak()
+                except GymError as error:
+                    reason = policy.find_cut(error)
+                    if reason is None:
+                        raise
+                    return reason
                 if said.text:
                     policy.trajectory.add_user_message(
                         said.text, simulated_by=self.config.user_model_server.name

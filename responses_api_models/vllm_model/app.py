@@ -226,6 +226,7 @@ class VLLMModel(EngineModel):
         request = {"store": False, **self._merged(body, "max_output_tokens")}
         began_with = self._policy.version
         answer, url = await self._policy.work(self._engine.post("/responses", request))
+        began_with = self._policy.settle_version(began_with)
         with AttributedTo(url):
             response = check_finished_response(answer)
         if began_with is not None and response["output"]:

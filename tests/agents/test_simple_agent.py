@@ -43,7 +43,9 @@ async def test_an_attempt_calls_tools_until_the_model_answers_and_is_scored() ->
     assert kinds == ["function_call", "function_call_output"] * 2 + ["message"]
     assert row["response"]["output"][1]["output"] == '{"count":2}'
     assert row["_ng_usage"]["total_tokens"] == 45
-    assert set(row["_ng_timing"]) == {"seed_session", "act", "verify", "total"}
+    timing = row["_ng_timing"]
+    assert set(timing) == {"queue", "seed_session", "act", "verify", "total", "calls"}
+    assert all(seconds >= 0 for _, _, seconds in timing["calls"])
 
 
 async def test_the_whole_conversation_goes_back_to_the_model_each_turn() -> None:

@@ -12,7 +12,7 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.serving.panel import BoardField, Panel, TableField, TextField
 from nemo_gym.viewer.exporting import export_page
 from nemo_gym.viewer.filtering import RowFilter
-from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.finding import find_runs
 from tests.browser.conftest import serving
 from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_log, write_nodes, write_run
 from tests.browser.visits import Visit

@@ -11,7 +11,7 @@ import pytest
 
 from nemo_gym.viewer.exporting import export_page
 from nemo_gym.viewer.filtering import RowFilter
-from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.finding import find_runs
 from tests.browser.conftest import serving
 from tests.browser.rows import message, row_of, write_run
 from tests.browser.visits import Visit

@@ -17,7 +17,7 @@ import pytest
 from nemo_gym import PARENT_DIR
 from nemo_gym.viewer.exporting import export_page
 from nemo_gym.viewer.filtering import RowFilter
-from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.finding import find_runs
 from tests.browser.conftest import serving
 from tests.browser.rows import FAILED_AT, failure_of, message, nodes_document, row_of, write_nodes, write_run
 from tests.browser.visits import Visit

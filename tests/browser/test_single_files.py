@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nemo_gym.viewer.exporting import export_page
 from nemo_gym.viewer.filtering import RowFilter
+from nemo_gym.viewer.finding import find_runs
 from nemo_gym.viewer.notebook import view
-from nemo_gym.viewer.runs import find_runs
 from tests.browser.hostile import PAYLOADS, poisoned
 from tests.browser.rows import message, row_of, sampled, write_run
 from tests.browser.visits import Visit

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym import PARENT_DIR
+from nemo_gym import PARENT_DIR, cli
 from nemo_gym.cli import main as umbrella
 from nemo_gym.cli import verbs
 from nemo_gym.cli.command import ExitCode
@@ -182,3 +182,16 @@ def test_exit_codes_of_processes(folder: Path) -> None:
     done = ng("validate", "+config_paths=[weather.yaml,model.yaml]", folder=folder)
     assert done.returncode == 2
     assert done.stderr.startswith("ng_validate: 3 problems\n1. model.yaml:5:7\n")
+
+
+def test_an_interrupt_during_the_first_imports_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "verbs", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["eval", "run"])
+    assert ended.value.code == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "gym: interrupted\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.cli import compare
+from tests.rollouts.lookback.many_runs import store_models
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 
@@ -79,3 +80,44 @@ def test_what_cannot_be_compared_is_refused(
         compare.main(["+runs=[a.jsonl,b.jsonl]", *arguments] if "+score" in arguments[0] else arguments)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_several_runs_are_a_table_of_environments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = store_models(tmp_path, {"small": 0.1, "middle": 0.5, "large": 0.9}, tasks=30, repeats=2)
+    keys = f"+runs=[{','.join(map(str, paths))}]"
+
+    def compared(*arguments: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            compare.main([keys, *arguments])
+        return int(ended.value.code or 0)
+
+    assert compared() == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    for label in ("org/small", "org/middle", "org/large"):
+        assert label in printed
+    assert "policy_model.responses_api_models.vllm_model.model:" in printed
+    assert "org/small | org/middle | org/large" in printed
+    assert compared("+json=true") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(pair["before"], pair["after"]) for pair in found["pairs"]] == [
+        ("org/small", "org/middle"),
+        ("org/small", "org/large"),
+        ("org/middle", "org/large"),
+    ]
+    assert compared("+fail_below=0.9") == 1, "no run is that much better than the first"
+    assert compared("+fail_below=-0.1") == 0
+    capsys.readouterr()
+    assert compared("+markdown=true") == 0
+    assert "| quiz | org/small |" in capsys.readouterr().out
+
+
+def test_a_partial_reward_is_never_called_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    store(Path("c.jsonl"), [scored_row(0, repeat, 0.0665) for repeat in range(2)])
+    with pytest.raises(SystemExit):
+        compare.main(["+runs=[c.jsonl,c.jsonl,c.jsonl]"])
+    printed = capsys.readouterr().out
+    assert "best@2" in printed
+    assert "pass@" not in printed

@@ -8,7 +8,8 @@ import pytest
 
 from nemo_gym.authoring.scaffold import scaffold
 from nemo_gym.cli import schema
-from nemo_gym.rows.fields import Form, build_row_schema
+from nemo_gym.rows.fields import Form
+from nemo_gym.rows.schema import build_row_schema
 
 TASK_DATA = "from pydantic import BaseModel\nclass TaskData(BaseModel):\n    question: str\n"
 

@@ -81,7 +81,12 @@ async def test_the_gym_of_this_folder_is_found(
             "head_server": "ready",
             "env": "ready",
         }
-        assert shown["servers"][1]["figures"] == {"requests": 1, "errors": 2, "in_flight": 3}
+        assert shown["servers"][1]["figures"] == {
+            "requests": 1,
+            "errors": 2,
+            "in_flight": 3,
+            "seconds": 0.0,
+        }
         assert shown["servers"][1]["pid"] == gym.servers[1].pid
 
 

@@ -17,13 +17,16 @@ NOT_RUN = {
     "README.md": 1,  # GSM8K
     "cluster.md": 3,  # need a gym on several machines; the start and the use of a Ray cluster
     "cluster_recipes.md": 1,  # Kubernetes
-    "commands.md": 41,  # one example of each command
+    "audit.md": 1,  # needs a corpus
+    "commands.md": 46,  # one example of each command
+    "continue_fork_rewind.md": 1,  # a harness or environment that prints durations
     "from_inspect.md": 1,
     "from_nemo_gym.md": 1,
     "from_verifiers.md": 1,
     "gateway.md": 1,
     "gym.md": 1,  # a benchmark of the hub
     "install.md": 1,
+    "metrics.md": 1,  # a notebook, with the figures of a reader's runs
     "performance.md": 2,
     "quick_start.md": 2,  # vLLM, the engine stub
     "sandboxes.md": 1,

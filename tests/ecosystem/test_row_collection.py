@@ -13,7 +13,7 @@ from aiohttp import ClientResponseError
 from fastapi import FastAPI, Request, Response
 
 from nemo_gym.config_types import BaseServerConfig
-from nemo_gym.failures import TransportError
+from nemo_gym.failures import GymError, TransportError
 from nemo_gym.names import DIRECTORY_KEY
 from nemo_gym.rollout_collection import (
     NG_FAILURE_CLASS_KEY,
@@ -24,6 +24,7 @@ from nemo_gym.rollout_collection import (
     SharedRolloutCollectionConfig,
 )
 from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.run.dispatch_budget import DispatchLatencyTracker
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.server_client import ServerClient
 from tests.rollouts.doubles import AGENT, task_row
@@ -174,3 +175,57 @@ def test_a_collection_that_must_be_complete_refuses_missing_results() -> None:
     config.check_completion(expected=2, results=[{}, {}])
     with pytest.raises(RuntimeError, match="1/2 samples completed"):
         config.check_completion(expected=2, results=[{}])
+
+
+SHOP: dict[str, Any] = {
+    "shop": {"resources_servers": {"shop": {"host": "127.0.0.1", "port": 4001}}},
+    AGENT: {
+        "responses_api_agents": {
+            "simple": {
+                "host": "127.0.0.1",
+                "port": 4000,
+                "resources_server": {"type": "resources_servers", "name": "shop"},
+            }
+        }
+    },
+}
+
+
+def sourced_row(answer: int, source: str = "shop") -> dict[str, Any]:
+    row = {**task_row(answer), "task_source": source}
+    del row["agent_ref"]
+    return row
+
+
+async def test_the_agent_of_a_task_source_is_set_in_place_before_anything_runs() -> None:
+    rows = [sourced_row(1), task_row(2)]
+    pending = Helper(config=SHOP).run_examples(rows, max_resident_tasks=1)
+    assert rows[0]["agent_ref"]["name"] == AGENT
+    assert [(await each)[1]["reward"] for each in pending] == [1.0, 1.0]
+
+
+async def test_one_server_can_attempt_every_row() -> None:
+    rows = [sourced_row(1, "elsewhere"), {**task_row(2), "agent_ref": {"name": "other"}}]
+    for each in Helper(config=SHOP).run_examples(rows, environment_server_name=AGENT):
+        assert (await each)[0]["agent_ref"]["name"] == AGENT
+
+
+async def test_an_unknown_agent_has_a_status() -> None:
+    (pending,) = Helper().run_examples([{**task_row(1), "agent_ref": {"name": "nobody"}}])
+    with pytest.raises(GymError) as raised:
+        await pending
+    assert 400 <= raised.value.status < 600
+
+
+async def test_the_tracker_gets_the_seconds_of_each_rollout_and_tasks_are_bounded() -> None:
+    tracker, helper = DispatchLatencyTracker(), Helper()
+    for each in helper.run_examples([task_row(1)] * 5, max_resident_tasks=2, latency_tracker=tracker):
+        await each
+    assert helper.most_in_flight <= 2
+    assert tracker.quantile(1.0) is not None
+    assert tracker.summary().startswith("5 attempts finished")
+
+
+def test_examples_are_preprocessed_without_a_run() -> None:
+    (row,) = Helper(config=SHOP).preprocess_examples([sourced_row(1)])
+    assert row["agent_ref"]["name"] == AGENT

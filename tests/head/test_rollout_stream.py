@@ -6,9 +6,12 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.failures import InputError
 from nemo_gym.head._rollout_request import RolloutRequest, RolloutRequestOptions
 from nemo_gym.head._rollout_stream import LineBuffer, RolloutStream
 from nemo_gym.names import END_KEY
+from nemo_gym.rollouts.control.routes import answer
+from nemo_gym.rollouts.control.run_control import RunControl
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import TaskShaper
 from tests.rollouts.doubles import Agents, Behaviour, always, failure, run_virtually, scored, task_row
@@ -53,7 +56,7 @@ async def _nothing() -> Any:
 
 def stream(agents: Agents, reader: Reader, rows: int, **options: Any) -> None:
     async def main() -> None:
-        await RolloutStream(request_for(rows, **options), agents)({}, _nothing, reader.send)
+        await RolloutStream(request_for(rows, **options), agents, {})({}, _nothing, reader.send)
 
     run_virtually(main())
 
@@ -166,7 +169,7 @@ def test_a_reader_that_leaves_cancels_everything() -> None:
     agents, reader = Agents(seconds=100.0), Reader()
 
     async def main() -> None:
-        answering = asyncio.create_task(RolloutStream(request_for(50), agents)({}, _nothing, reader.send))
+        answering = asyncio.create_task(RolloutStream(request_for(50), agents, {})({}, _nothing, reader.send))
         await asyncio.sleep(1)
         assert agents.in_flight == 50
         answering.cancel()
@@ -175,3 +178,34 @@ def test_a_reader_that_leaves_cancels_everything() -> None:
 
     run_virtually(main())
     assert reader.lines == []
+
+
+def test_a_request_for_rollouts_is_paused_retuned_and_drained_by_its_name() -> None:
+    runs: dict[str, RunControl] = {}
+    reader, agents = Reader(), Agents(seconds=10.0)
+
+    async def ask(verb: str, body: bytes = b"") -> Any:
+        return await answer(runs, "POST", f"/_ng/runs/rollouts-1/{verb}", body)
+
+    async def main() -> None:
+        response = RolloutStream(request_for(50, num_samples_in_parallel=5), agents, runs)
+        assert response.headers["x-ng-run"] == "rollouts-1"
+        streaming = asyncio.create_task(response({}, _nothing, reader.send))
+        await asyncio.sleep(25.0)
+        await ask("pause")
+        await asyncio.sleep(1000.0)
+        assert agents.in_flight == 0
+        await ask("set", b'{"num_samples_in_parallel": 2}')
+        await ask("resume")
+        await asyncio.sleep(5.0)
+        assert agents.in_flight == 2
+        with pytest.raises(InputError, match="have been sent to the caller"):
+            await ask("requeue")
+        await ask("drain")
+        await streaming
+
+    run_virtually(main())
+    assert sorted(reader.rollouts) == [(task, 0) for task in range(17)]
+    assert (reader.end["end"], reader.end["cancelled"]) == ("drained", 0)
+    assert [event["verb"] for event in reader.end["control"]] == ["pause", "set", "resume", "drain"]
+    assert runs == {}

@@ -59,14 +59,19 @@ async def test_servers_with_figures_without_and_without_an_answer() -> None:
 
 
 async def test_the_figures_of_tools_are_read_and_shown_as_json() -> None:
-    tool = {"calls": 24, "errors": 24, "cause": "ValueError: boom", "place": "app.py:48"}
-    body = orjson.dumps({"requests": 30, "errors": 24, "in_flight": 0, "tools": {"guess": tool}})
+    tool = {"calls": 24, "errors": 24, "cause": "ValueError: boom", "place": "app.py:48", "seconds": 1.2}
+    verify = {"calls": 4, "seconds": 8.0, "errors": 0, "cause": None, "place": None}
+    counts = {"requests": 30, "errors": 24, "in_flight": 2, "seconds": 14.0}
+    body = orjson.dumps({**counts, "tools": {"guess": tool}, "verify": verify})
     async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as url:
         figures = await get_figures(url, "token", timeout_s=5)
     assert figures is not None
-    assert figures.tools == {"guess": ToolFigures(24, 24, "ValueError: boom", "app.py:48")}
+    assert figures.tools == {"guess": ToolFigures(24, 24, "ValueError: boom", "app.py:48", 1.2)}
+    assert (figures.verify or ToolFigures(0, 0)).mean_seconds == 2.0
+    assert figures.mean_seconds == 0.5, "requests that have no answer yet do not count"
     shown = Observation(a_server("http://x"), True, figures, None).to_json()
     assert shown["figures"]["tools"] == {"guess": tool}
+    assert shown["figures"]["verify"] == verify
 
 
 @pytest.mark.parametrize("tools", [b"[]", b'{"guess": 1}', b'{"guess": {"calls": "x", "errors": 0}}'])

@@ -33,27 +33,28 @@ async def test_the_live_table_shows_every_server_and_refreshes(bench: Workbench)
 
 
 def test_the_table_has_a_row_per_replica() -> None:
-    first = Observation(a_server("http://127.0.0.1:1"), True, Figures(1234, 2, 3), 30_000_000)
+    first = Observation(a_server("http://127.0.0.1:1"), True, Figures(1234, 2, 3, seconds=61.55), 30_000_000)
     second = Observation(replace(first.server, replica=1, restarts=1), False, None, None)
     lines = [" ".join(str(line).split()) for line in server_table([first, second], 150)]
     assert lines == [
-        "server state port calls errors open memory restarts kind url",
-        "env #0 ready 1 1,234 2 3 30 MB 0 resources http://127.0.0.1:1",
-        "env #1 silent 1 - - - - 1 resources http://127.0.0.1:1",
+        "server state port calls errors open s/call memory restarts kind url",
+        "env #0 ready 1 1,234 2 3 0.05 30 MB 0 resources http://127.0.0.1:1",
+        "env #1 silent 1 - - - - - 1 resources http://127.0.0.1:1",
         "30 MB in all servers",
     ]
 
 
-def test_tools_have_a_line_each_if_a_call_of_any_failed() -> None:
-    def lines(**tools: ToolFigures) -> list[str]:
-        return [
-            *tool_lines([Observation(a_server("http://127.0.0.1:1"), True, Figures(9, 2, 0, tools), None)])
-        ]
+def test_tools_and_verifiers_have_a_line_each_the_slowest_first() -> None:
+    def lines(verify: ToolFigures | None = None, **tools: ToolFigures) -> list[str]:
+        figures = Figures(9, 2, 0, tools, verify)
+        return [*tool_lines([Observation(a_server("http://127.0.0.1:1"), True, figures, None)])]
 
-    assert lines(guess=ToolFigures(24, 0)) == lines() == []
-    assert lines(guess=ToolFigures(1024, 24, "ValueError: boom", "app.py:48"), peek=ToolFigures(3, 0)) == [
-        "tool `guess` of env: 1,024 calls, 24 errors; the last: ValueError: boom (app.py:48)",
-        "tool `peek` of env: 3 calls, 0 errors",
+    assert lines() == []
+    boom = ToolFigures(1024, 24, "ValueError: boom", "app.py:48", 1.024)
+    assert lines(ToolFigures(7, 0, seconds=14.0), guess=boom, peek=ToolFigures(3, 0, seconds=4.5)) == [
+        "verify of env: 7 calls, 2 s each, 0 errors",
+        "tool `peek` of env: 3 calls, 1.5 s each, 0 errors",
+        "tool `guess` of env: 1,024 calls, 0.001 s each, 24 errors; the last: ValueError: boom (app.py:48)",
     ]
 
 
@@ -62,9 +63,9 @@ def test_the_table_of_several_machines_names_the_nodes() -> None:
     there = Observation(replace(here.server, replica=1, node="b", generation=3), True, None, None)
     lines = [" ".join(str(line).split()) for line in server_table([here, there], 150)]
     assert lines[:3] == [
-        "server state port calls errors open memory restarts kind url node moves",
-        "env #0 ready 1 - - - - 0 resources http://127.0.0.1:1 - 0",
-        "env #1 ready 1 - - - - 0 resources http://127.0.0.1:1 b 2",
+        "server state port calls errors open s/call memory restarts kind url node moves",
+        "env #0 ready 1 - - - - - 0 resources http://127.0.0.1:1 - 0",
+        "env #1 ready 1 - - - - - 0 resources http://127.0.0.1:1 b 2",
     ]
 
 

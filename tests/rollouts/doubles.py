@@ -43,6 +43,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.jumping.now
 
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Run `func` at once: time would pass while a thread works."""
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - it is raised where the future is awaited
+            future.set_exception(error)
+        return future
+
 
 def run_virtually(main: Coroutine[Any, Any, T]) -> T:
     """Run `main` in virtual time."""

@@ -73,7 +73,7 @@ def test_a_scored_row_is_the_task_with_its_response_and_verdict() -> None:
     assert {key: row[key] for key in TASK} == TASK
     assert (row["reward"], row["extracted"], row["note"]) == (0.5, "4", 1)
     assert (row["_ng_outcome"], row["_ng_end_reason"]) == ("truncated", "max_steps")
-    assert (row["_ng_timing"], row["_ng_usage"]) == ({"total": 1.234568}, {"output_tokens": 3})
+    assert (row["_ng_timing"], row["_ng_usage"]) == ({"total": 1.234568, "calls": ()}, {"output_tokens": 3})
     assert row["_ng_row_version"] == ROW_VERSION
     assert is_scored(row)
 

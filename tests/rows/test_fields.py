@@ -13,8 +13,10 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, Failed, Scored, classify
 from nemo_gym.rows import keys
 from nemo_gym.rows.compose import assign_agent, compose_scored_row, compose_task_row
-from nemo_gym.rows.fields import FIELDS, Form, build_row_schema
+from nemo_gym.rows.fields import FIELDS, Form
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.parts import append_spent
+from nemo_gym.rows.schema import build_row_schema
 from nemo_gym.rows.verdict import EndReason
 
 TASK = assign_agent(compose_task_row("What?", metadata={"answer": 4}), "mine")
@@ -32,7 +34,8 @@ def scored_row() -> dict[str, Any]:
         end_reason=EndReason.MAX_STEPS,
         timing={"seed_session": 0.1, "act": 1.0, "verify": 0.2, "total": 1.3},
     )
-    result = classify(PLANNED, AgentAnswer(row, orjson.dumps(row)))
+    encoded = append_spent(orjson.dumps(row), b'{"policy_model":[1,5,0,3]}')
+    result = classify(PLANNED, AgentAnswer(row, encoded))
     assert isinstance(result, Scored)
     written: dict[str, Any] = orjson.loads(result.line)
     return written

@@ -18,12 +18,13 @@ from nemo_gym.rows.parts import (
     read_params,
     read_response,
     read_reverification,
-    read_seconds,
     read_task_data,
     read_task_source,
     read_usage,
+    read_verifier_metadata,
     require_agent,
 )
+from nemo_gym.rows.timing import read_seconds
 
 ROW: dict[str, Any] = {
     "_ng_task_index": 3,
@@ -76,6 +77,11 @@ def test_odd_members_are_like_missing_ones(odd: object) -> None:
     assert read_usage(row) == {}
     assert (read_agent(row), read_agent_or_unknown(row), read_seconds(row)) == (None, "unknown", None)
     assert read_params(row) == read_response(row) == (odd if isinstance(odd, dict) else {})
+
+
+def test_metadata_of_the_verifier_that_is_no_object_counts_as_none() -> None:
+    assert read_verifier_metadata({"verifier_metadata": {"unit_tests": []}}) == {"unit_tests": []}
+    assert read_verifier_metadata({"verifier_metadata": "none"}) == {}
 
 
 def test_a_row_without_an_agent_is_refused_where_one_is_needed() -> None:

@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from nemo_gym.engines.attempts.calls import AttemptCalls
+from nemo_gym.engines.record.tape import EngineTape
 from nemo_gym.episodes import driver as episode
 from nemo_gym.failures import GymError
 from nemo_gym.launch.nodes import channel
 from nemo_gym.resources.sessions import ResourcesSessions
 from nemo_gym.rollouts.output import disk, journal
 from nemo_gym.rollouts.output._append_file import AppendFile
+from nemo_gym.rollouts.output.attempt_records import AttemptRecords
 from nemo_gym.rollouts.output.finished import StoredRollouts
 from nemo_gym.rollouts.output.journal import Journal
-from nemo_gym.rollouts.run import collect, collector, stopping
+from nemo_gym.rollouts.run import collector, execution, stopping
 from nemo_gym.rollouts.run._window import build_window
 from nemo_gym.rollouts.run.answer import Failed
 from nemo_gym.rollouts.run.collector import Collector
@@ -157,7 +160,7 @@ def deadline_dropped() -> AbstractContextManager[Any]:
 def window_too_wide() -> AbstractContextManager[Any]:
     """One rollout more than allowed is in flight."""
     return patch.object(
-        collect, "build_window", lambda wanted, planned, most: build_window(wanted + 1, planned, most)
+        execution, "build_window", lambda wanted, planned, most: build_window(wanted + 1, planned, most)
     )
 
 
@@ -289,6 +292,25 @@ def node_outlives_its_lease() -> AbstractContextManager[Any]:
     return patch.object(channel, "LEASE_S", channel.LOST_AFTER_S + 10.0)
 
 
+def interrupted_attempt_forgotten() -> AbstractContextManager[Any]:
+    """A durable run begins every attempt afresh."""
+    return patch.object(AttemptRecords, "may_continue", lambda self, identity: False)
+
+
+def replay_asks_the_engine() -> AbstractContextManager[Any]:
+    """A replayed call is answered by the engine, and not from the record."""
+    return patch.object(EngineTape, "take", lambda self, path: None)
+
+
+def lost_answer_paid_twice() -> AbstractContextManager[Any]:
+    """A call that is sent again because its answer was lost is a new call."""
+
+    async def find_answered(self: AttemptCalls, attempt: Any, sent: str) -> None:
+        return None
+
+    return patch.object(AttemptCalls, "_find_answered", find_answered)
+
+
 class Planted(NamedTuple):
     """A bug and its detection."""
 
@@ -327,6 +349,9 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (sweeper_closes_early, {"sessions are closed"}, 11),
     (close_by_name_forgotten, {"sessions are closed once"}, 7),
     (name_of_a_session_forgotten, {"sessions are closed once"}, 25),
+    (interrupted_attempt_forgotten, {"the engine answers once"}, 0),
+    (replay_asks_the_engine, {"the engine answers once"}, 0),
+    (lost_answer_paid_twice, {"the engine answers once"}, 65),
     (node_outlives_its_lease, {"fenced replicas do nothing"}, 132),
 )
 PLANTED = {bug.__name__: Planted(bug, frozenset(invariants), seed) for bug, invariants, seed in _TABLE}

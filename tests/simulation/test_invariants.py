@@ -13,11 +13,11 @@ from simulation import draw
 from simulation.environment import draw_task, right_reward
 from simulation.events import AttemptId, Ended, Event, Kind, Verdict
 from simulation.faults import AGENT, ENVIRONMENT, GENERATE, VERIFY, CallFault, FaultKind
+from simulation.files import FilesRecover
 from simulation.invariants import (
     RUN_PLACE,
     CountsAgree,
     FailuresHaveCauses,
-    FilesRecover,
     NothingLost,
     NothingTwice,
     RewardsAreTrue,

@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
+from nemo_gym.clock import Sources, pause, replaced_by
 from nemo_gym.transport import Deadline
 from nemo_gym.transport.deadline import Timer
 from tests.rollouts.doubles import run_virtually
@@ -117,3 +118,47 @@ def test_a_loop_is_not_woken_for_timers_that_were_stopped() -> None:
         return scheduled.call_count
 
     assert run_virtually(main()) == 1, "for the sleep itself"
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.5, 20.0])
+def test_a_timer_does_not_count_the_pauses_of_a_run(seconds: float) -> None:
+    """It expires `seconds` after its start, those of two pauses not counted, whenever they were."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.2, pause.begin)
+        loop.call_later(1000.2, pause.end)
+        loop.call_later(1000.3, pause.begin)
+        loop.call_later(3000.3, pause.end)
+        began = loop.time()
+        timer = Timer(seconds)
+        with contextlib.suppress(asyncio.CancelledError):
+            await loop.create_future()
+        assert timer.takes_back_cancellation()
+        timer.stop()
+        return loop.time() - began
+
+    with replaced_by(LoopClock()):
+        assert run_virtually(main()) == pytest.approx(seconds + 3000.0, abs=1.0)
+
+
+def test_a_deadline_stands_still_during_a_pause() -> None:
+    async def main() -> None:
+        deadline = Deadline.after(10.0)
+        await asyncio.sleep(4.0)
+        pause.begin()
+        await asyncio.sleep(500.0)
+        assert deadline.seconds_left() == pytest.approx(6.0)
+        pause.end()
+        await asyncio.sleep(5.0)
+        assert deadline.seconds_left() == pytest.approx(1.0)
+
+    with replaced_by(LoopClock()):
+        run_virtually(main())
+
+
+class LoopClock(Sources):
+    """The clock of the running event loop."""
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()

@@ -15,11 +15,11 @@ from nemo_gym.verify.answers import (
     last_answer_line,
     last_assistant_text,
     last_tagged,
-    strip_math_marks,
     strip_reasoning,
 )
 from nemo_gym.verify.matching import normalize
 from nemo_gym.verify.numbers import read_quantity
+from nemo_gym.verify.typesetting import strip_math_marks
 from resources_servers.math_with_judge.math_equality import compare_plainly
 from resources_servers.mcqa.choices import ANY_LETTER, ChoiceFormat, read_choice
 

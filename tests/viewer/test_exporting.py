@@ -14,7 +14,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
 from nemo_gym.viewer.exporting import ExportedPage, check_target, export_page
 from nemo_gym.viewer.filtering import RowFilter
-from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.finding import find_runs
 from tests.browser.rows import failure_of, message, nodes_document, row_of, sampled, write_nodes, write_run
 
 CANARY = "sk-canary-123456"

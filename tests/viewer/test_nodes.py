@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from nemo_gym.names import NODES_FILE
+from nemo_gym.viewer.finding import find_runs
 from nemo_gym.viewer.nodes import Standing, logs_in, read_nodes, summarize_nodes
-from nemo_gym.viewer.runs import find_runs
 from tests.browser.rows import LOST_AT, nodes_document, row_of, write_nodes, write_run
 
 NOW = LOST_AT + 10

@@ -8,11 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import aggregate
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output.run_state import RunState
-from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.finding import find_runs
 
 ROW = b'{"_ng_task_index":0,"_ng_rollout_index":0,"reward":1.0,"response":{}}\n'
 
@@ -23,27 +22,6 @@ def make_run(rows: Path, start: dict[str, Any] | None) -> None:
     if start is not None:
         manifest = {"schema_version": 1, "identity": {}, "starts": [start]}
         rows.with_name(f"{rows.stem}_run.json").write_bytes(orjson.dumps(manifest))
-
-
-def test_runs_are_found_below_a_folder(tmp_path: Path) -> None:
-    make_run(tmp_path / "a" / "out.jsonl", {"end": "complete"})
-    make_run(tmp_path / "b" / "deep" / "foreign.jsonl", None)
-    (tmp_path / "a" / "out_failures.jsonl").write_bytes(ROW)
-    (tmp_path / "tasks.jsonl").write_bytes(b'{"responses_create_params":{}}\n')
-    make_run(tmp_path / ".hidden" / "out.jsonl", {"end": "complete"})
-    runs = find_runs([tmp_path, tmp_path / "a" / "out.jsonl"])
-    assert sorted(run.files.rows for run in runs) == [
-        tmp_path / "a" / "out.jsonl",
-        tmp_path / "b" / "deep" / "foreign.jsonl",
-    ]
-    assert len({run.id for run in runs}) == 2
-
-
-@pytest.mark.parametrize("name", ["empty", "absent.jsonl"])
-def test_a_place_without_a_run_is_an_error(tmp_path: Path, name: str) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match="there is no run"):
-        find_runs([tmp_path / name])
 
 
 @pytest.mark.parametrize(

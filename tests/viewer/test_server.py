@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
-from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.finding import find_runs
 from nemo_gym.viewer.server import Viewer, make_app
 from tests.browser.rows import LOST_AT, write_nodes
 from tests.viewer.browsing import Browser, browsing
@@ -301,7 +301,8 @@ async def test_a_compressed_file_is_searched_like_a_plain_one(
     viewer = Viewer(find_runs([plain, packed]))
     async with browsing(make_app(viewer)) as client:
         answers = [
-            await client.get(f"/api/runs/{run}/search", params={"q": "ANSWER 1"}) for run in viewer.runs
+            await client.get(f"/api/runs/{run.id}/search", params={"q": "ANSWER 1"})
+            for run in viewer.runs.list_runs()
         ]
     await viewer.close()
     found = [

@@ -15,6 +15,7 @@ import { RankPage } from "./pages/rank.tsx";
 import { RolloutPage } from "./pages/rollout.tsx";
 import { RolloutsPage } from "./pages/rollouts.tsx";
 import { RunsPage } from "./pages/runs.tsx";
+import { TablePage } from "./pages/table.tsx";
 import { TaskPage } from "./pages/task.tsx";
 import { Badge, Empty, Problems } from "./parts/notices.tsx";
 import { Stopped } from "./parts/stopped.tsx";
@@ -39,7 +40,7 @@ effect(() => {
 
 export function App(): VNode {
   const { path } = route.value;
-  const isRun = path.length > 0 && path[0] !== "compare" && path[0] !== "rank";
+  const isRun = path.length > 0 && !["compare", "rank", "table"].includes(path[0]);
   const run = isRun ? runOf(path[0]) : null;
   const detail = run?.detail.value;
   const [help, setHelp] = useState(false);
@@ -75,6 +76,7 @@ export function App(): VNode {
 function Page({ run }: { run: Run | null }): VNode {
   const { path, parameters } = route.value;
   if (!path.length) return <RunsPage />;
+  if (path[0] === "table") return <TablePage key={path.join()} ids={path.slice(1)} />;
   if (path[0] === "rank") return <RankPage key={path.join()} ids={path.slice(1)} />;
   if (!run) return <ComparePage key={path.join()} before={path[1] ?? ""} after={path[2] ?? ""} />;
   const key = run.id;

@@ -20,6 +20,11 @@ export function score(value: number | null): string {
   return value !== null && Math.abs(value) < 1000 ? value.toFixed(3) : number(value);
 }
 
+/** A difference of scores, with its sign. */
+export function signed(value: number | null): string {
+  return value !== null && value > 0 ? `+${score(value)}` : score(value);
+}
+
 export function percent(value: number | null | undefined): string {
   return value === null || value === undefined || Number.isNaN(value) ? "–" : `${(100 * value).toFixed(1)} %`;
 }
@@ -59,4 +64,25 @@ export function plural(count: number, noun: string): string {
 export function firstLine(text: string, most = 160): string {
   const line = text.trimStart().split("\n", 1)[0];
   return line.length > most ? `${line.slice(0, most)}…` : line;
+}
+
+const LEAST_SHARED = 24;
+
+/** A function that cuts what all of the titles begin with, so that tasks with one instruction can be told apart. */
+export function withoutBeginning(titles: string[]): (title: string) => string {
+  const [first = "", ...others] = titles;
+  let shared = others.length ? first.length : 0;
+  for (const other of others) {
+    let at = 0;
+    while (at < shared && other[at] === first[at]) at += 1;
+    shared = at;
+  }
+  const end = first.lastIndexOf(" ", shared) + 1;
+  return (title) => (end >= LEAST_SHARED && title.length > end ? `…${title.slice(end)}` : title);
+}
+
+/** A moment as a date and a time in UTC, given as in ISO 8601. */
+export function date(text: string | null): string {
+  const parsed = new Date(text ?? "");
+  return Number.isNaN(parsed.getTime()) ? "–" : parsed.toISOString().slice(0, 16).replace("T", " ");
 }

@@ -96,6 +96,11 @@ def first_or_list(values: tuple[str, ...]) -> str:
     return spell(values[0] if len(values) == 1 else list(values))
 
 
+def spell_list(values: tuple[str, ...]) -> str:
+    """Return repeated values as an override that is always a list."""
+    return spell(list(values))
+
+
 def head_address(text: str) -> str:
     """Return the address of a head server, as `HOST:PORT` or a URL, as an override."""
     address = urlsplit(text if "//" in text else f"//{text}")

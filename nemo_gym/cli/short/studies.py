@@ -1,13 +1,40 @@
-"""The verbs of `gym eval` that plan evaluations and study many runs, as data."""
+"""The verbs that audit verifiers, plan evaluations and study many runs, as data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from nemo_gym.cli.short.flags import JSON, Flag
-from nemo_gym.cli.short.translation import names_as
+from nemo_gym.cli.short.flags import CONCURRENCY, INPUT, JSON, LIMIT, MODEL, RESUME, SELECTION, Flag
+from nemo_gym.cli.short.translation import names_as, translate_audit
 from nemo_gym.cli.short.verb import Verb
 
+AUDIT = Verb(
+    command="audit",
+    summary="Measure how often a verifier is wrong.",
+    example="gym audit tool_tasks --seed 7",
+    arguments="[NAME|DIR]...",
+    translate=translate_audit,
+    flags=(
+        *SELECTION,
+        *MODEL,
+        replace(INPUT, help="Task rows (JSONL); by default the environment's own."),
+        Flag(
+            "--output-dir -o", "DIR", "Folder for the card; by default results/audit.", key="output_dirpath"
+        ),
+        LIMIT,
+        Flag("--seed", "N", "Seed of the probes; by default 0.", form="number"),
+        Flag("--dry-run", None, "Count the probes, and send none."),
+        Flag("--max-probes", "N", "At most about N probes.", form="number"),
+        replace(CONCURRENCY, help="Tasks probed at once; by default 16."),
+        RESUME,
+        Flag(
+            "--fail-above", "X", "Exit with 1 if a class of probes has a higher error rate.", form="decimal"
+        ),
+        Flag("--baseline", "FILE", "Card of an earlier audit: exit with 1 if a class became worse."),
+        JSON,
+    ),
+)
 STUDIES: Mapping[str, Verb] = {
     "plan": Verb(
         command="plan",

@@ -127,6 +127,12 @@ def translate_scale(line: GymLine) -> Target:
     return Target(line.command, [*(f"++servers.{pair}" for pair in pairs), *line.flags, *extras])
 
 
+def translate_rewind(line: GymLine) -> Target:
+    """`gym rewind FILE`: one fork of each rollout."""
+    target = names_as("input_jsonl_fpath")(line)
+    return Target(target.command, [*target.arguments, "++rewind=true"])
+
+
 def translate_hub_dataset(line: GymLine) -> Target:
     """A dataset on the Hugging Face hub, the only storage."""
     if line.values.get("storage") not in (None, "hf"):
@@ -148,6 +154,18 @@ def translate_inspection(line: GymLine) -> Target:
     """Like `translate_configured`; a policy without a URL is left open, because nothing starts."""
     has_model = line.values.get("model_type") or line.has_key("policy_base_url")
     return Target(line.command, _select_config(line, needs_model=bool(has_model)).overrides)
+
+
+def translate_audit(line: GymLine) -> Target:
+    """`gym audit NAME`, or `gym audit DIR` for a folder of tool tasks."""
+    folders = [name for name in line.names if Path(name).is_dir() and not (Path(name) / "configs").is_dir()]
+    if not folders:
+        return Target(
+            line.command, _select_config(line, needs_model=line.has_key("policy_base_url")).overrides
+        )
+    if len(line.names) > 1:
+        raise click.UsageError(f"A folder is audited alone, not with {line.names[1]!r}.")
+    return Target(line.command, [f"++folder={spell(folders[0])}", *line.overrides])
 
 
 def translate_eval(line: GymLine) -> Target:

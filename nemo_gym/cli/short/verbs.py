@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from nemo_gym.cli.short.control import CONTROL
 from nemo_gym.cli.short.flags import (
     ADD_TASKS,
     CONCURRENCY,
@@ -28,7 +29,8 @@ from nemo_gym.cli.short.flags import (
     first_or_list,
 )
 from nemo_gym.cli.short.folder_verbs import PREFETCH, TASK_FOLDERS
-from nemo_gym.cli.short.studies import STUDIES
+from nemo_gym.cli.short.forks import FORKS
+from nemo_gym.cli.short.studies import AUDIT, STUDIES
 from nemo_gym.cli.short.translation import (
     names_as,
     translate_configured,
@@ -85,6 +87,14 @@ DATASET = {
         example="gym dataset render -i questions.jsonl --prompt-config cot.yaml -o tasks.jsonl",
         flags=(INPUT, PROMPT, OUTPUT, SEARCH_DIR),
     ),
+    "convert": Verb(
+        command="convert_data",
+        summary="Make task rows of rows with `messages`, or of a JSON array.",
+        example="gym dataset convert chat.json -o tasks.jsonl",
+        arguments="FILE",
+        translate=names_as("input_jsonl_fpath"),
+        flags=(OUTPUT,),
+    ),
     "collate": Verb(
         command="prepare_data",
         summary="Check, count and merge the datasets of a configuration.",
@@ -140,6 +150,7 @@ EVAL = {
             *UNTIL,
             LIMIT,
             CONCURRENCY,
+            Flag("--durability", "WORD", "process or node: interrupted attempts go on at their next call."),
             RESUME,
             ADD_TASKS,
             MARK_NEW_CODE,
@@ -204,9 +215,9 @@ EVAL = {
     ),
     "compare": Verb(
         command="compare",
-        summary="Compare two runs of the same tasks.",
+        summary="Compare runs of the same tasks, by environment.",
         example="gym eval compare before.jsonl after.jsonl --fail-below -0.02",
-        arguments="BEFORE AFTER",
+        arguments="BEFORE AFTER...",
         translate=names_as("runs"),
         flags=(
             Flag("--fail-below", "X", "Exit with 1 if the mean score changed by less than X."),
@@ -351,12 +362,14 @@ ENV = {
     ),
 }
 GROUPS: Mapping[str, tuple[str, Mapping[str, Verb]]] = {
+    "ctl": ("Control a run: pause, resume, drain, cancel, requeue, set.", CONTROL),
     "dataset": ("Move, render and check datasets.", DATASET),
     "env": ("Create, check, test and start environments.", ENV),
     "eval": ("Run evaluations and work on their results.", EVAL),
 }
 """The summary and the verbs of each group."""
 TOP: Mapping[str, Verb] = {
+    "audit": AUDIT,
     "view": Verb(
         command="view",
         summary="Show rollouts in a browser.",
@@ -372,6 +385,7 @@ TOP: Mapping[str, Verb] = {
             JSON,
         ),
     ),
+    **FORKS,
     "list": Verb(
         command="list",
         summary="List environments, benchmarks, agents and models.",

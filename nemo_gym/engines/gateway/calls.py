@@ -94,6 +94,10 @@ class RolloutCalls:
         return len(flights)
 
     async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        if "ng_ledger" in scope:
+            from nemo_gym.engines.gateway.budgets import answer_within_budget  # most runs have none
+
+            handler = partial(answer_within_budget, scope["ng_ledger"], self._server, handler)
         if "path_params" not in scope and self._observability is None:
             await handler(scope, receive, send)
             return

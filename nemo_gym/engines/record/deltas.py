@@ -93,7 +93,11 @@ class RequestIndex:
         fields.update(_digests(delta["set"]))
         for name in delta.get("unset", ()):
             fields.pop(name, None)
-        self._requests[call] = RequestDigests(api, (*kept, *map(_digest, delta["items"])), fields)
+        self.keep(call, RequestDigests(api, (*kept, *map(_digest, delta["items"])), fields))
+
+    def keep(self, call: str, request: RequestDigests) -> None:
+        """Add the request of a call."""
+        self._requests[call] = request
         while len(self._requests) > _CANDIDATES:
             self._requests.popitem(last=False)
 

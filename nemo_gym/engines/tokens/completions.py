@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from nemo_gym.engines.engine import EngineAnswer, EngineRefused, UpstreamEngine
 from nemo_gym.engines.policy import ServedPolicy
+from nemo_gym.engines.record.tape import current_tape
 from nemo_gym.engines.tokens.exact_prompts import TokenFeeder
 from nemo_gym.engines.tokens.recorder import CallRecorder, EngineCall, notes_on
 from nemo_gym.responses import Finish, OverflowKind
@@ -99,7 +100,10 @@ class ChatCompletions:
     async def record(self, completion: Completion, finish: Finish, last: dict[str, Any]) -> None:
         """Attach the call's record to `last`, its last output item or its message."""
         chat, _, _, body, began_with = completion
-        call = EngineCall(body, chat, finish, began_with, self._policy.version)
+        ended_with, tape = self._policy.version, current_tape.get()
+        if tape is not None:
+            began_with, ended_with = tape.settle_versions(began_with, ended_with)
+        call = EngineCall(body, chat, finish, began_with, ended_with)
         if self._recorder is not None:
             self._take_notes(notes_on(await self._recorder.record(call, last)))
         elif call.ended_with is not None:

@@ -30,7 +30,7 @@ from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_params
 from nemo_gym.rows.verdict import is_scored
 
-_TITLE_CHARS = 60
+_TITLE_CHARS = 240
 
 
 @dataclass(slots=True)

@@ -20,7 +20,8 @@ from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
-from nemo_gym.rows.parts import read_agent_or_unknown, read_params, read_response, read_seconds
+from nemo_gym.rows.parts import read_agent_or_unknown, read_params, read_response
+from nemo_gym.rows.timing import read_seconds
 
 _DIGEST_BYTES = 16
 TaskKey = tuple[str, int]

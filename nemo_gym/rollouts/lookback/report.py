@@ -20,7 +20,13 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import finite_number
-from nemo_gym.metrics import AgentMetrics, reward_by_k, reward_interval
+from nemo_gym.metrics import (
+    AgentMetrics,
+    has_partial_rewards,
+    read_time_account,
+    reward_by_k,
+    reward_interval,
+)
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
 from nemo_gym.rollouts.lookback.account import CodeScores, RunAccount
 from nemo_gym.rollouts.output.atomic import write_atomically
@@ -28,15 +34,16 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import RowsOnce, is_torn
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.output.manifest import Manifest, describe_repository
+from nemo_gym.rollouts.output.run_facts import read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
-from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_closing
 from nemo_gym.rows.compose import number_row
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in, read_attempt
 from nemo_gym.rows.numbering import RowIdentities, require_indices
-from nemo_gym.rows.parts import read_agent_or_unknown, read_code, read_seconds, read_usage
+from nemo_gym.rows.parts import read_agent_or_unknown, read_code, read_usage
+from nemo_gym.rows.timing import read_seconds
 from nemo_gym.rows.verdict import describe_failure, is_scored, read_failure_class, read_reward
 from nemo_gym.tables import write_number
 
@@ -98,8 +105,10 @@ def write_report(rows: Path, output: Path) -> RunAccount:
     account = RunAccount.open(files)
     for row in _read_attempts(files, account):
         agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
-    commits, estimate = read_commits(files.manifest), read_estimate(files.estimate)
-    page = render_report(rows.name, agents, commits, account, estimate)
+    estimate = read_estimate(files.estimate)
+    commits = "; ".join(read_commits(files.manifest))
+    told = [*describe_run(files.manifest), *([f"Commit: {commits}"] if commits else [])]
+    page = render_report(rows.name, agents, told, account, estimate)
     write_atomically(output, (part.encode() for part in page))
     return account
 
@@ -135,29 +144,49 @@ def read_commits(manifest: Path) -> list[str]:
     return list(dict.fromkeys(describe_repository(each) for each in told if isinstance(each, Mapping)))
 
 
+def describe_run(path: Path) -> Iterator[str]:
+    """Yield what a manifest tells of a run: its model, environments, sampling and date; nothing without one."""
+    found = None
+    with suppress(ConfigError):
+        found = Manifest.read(path)
+    if found is None:
+        return
+    start = found.starts[-1] if found.starts else {}
+    facts = read_facts(found.identity, start)
+    sampling = ", ".join(f"{name} {value}" for name, value in facts.sampling.items())
+    for title, text in (
+        ("Model", ", ".join(facts.models)),
+        ("Environments", ", ".join(facts.environments)),
+        ("Sampling", sampling),
+        ("Started", str(start.get("started_at") or "")),
+        ("Tags", ", ".join(facts.tags)),
+    ):
+        if text:
+            yield f"{title}: {text}"
+
+
 def read_estimate(path: Path) -> list[str]:
     """Return what a run with `until` knows, in sentences; none for another run."""
     if not holds_text(path):
         return []
     try:
-        told = UntilEstimate(**orjson.loads(path.read_bytes()))
-    except (TypeError, orjson.JSONDecodeError) as error:
+        return [*map(str, orjson.loads(path.read_bytes())["text"])]
+    except (KeyError, TypeError, orjson.JSONDecodeError) as error:
         raise ConfigError(
             f"{path} is not an estimate: {error}",
             code="estimate_damaged",
             remedy="Resume the run with --until, which writes it again, or remove the file.",
         ) from error
-    return list(describe_closing(told))
 
 
 def render_report(
     title: str,
     agents: Mapping[str, AgentFigures],
-    commits: Sequence[str] = (),
+    told: Sequence[str] = (),
     account: RunAccount | None = None,
     estimate: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the text of the page. `account` is that of the run."""
+    """Yield the text of the page. `told` are the sentences about the run, `account` is its account."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -166,8 +195,7 @@ def render_report(
     yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>\n"
     for note in account.notes() if account is not None else ():
         yield f"<p><strong>{escape(note)}</strong></p>\n"
-    if commits:
-        yield f"<p>Commit: {escape('; '.join(commits))}</p>\n"
+    yield from (f"<p>{escape(line)}</p>\n" for line in told)
     yield from (f"<p>{escape(line)}</p>\n" for line in estimate)
     if estimate:
         yield "<p>The figures below are of the rows, in which uncertain tasks have more.</p>\n"
@@ -192,7 +220,7 @@ def _section(figures: AgentFigures) -> Iterator[str]:
     ):
         if values:
             yield bar_chart(name, histogram(values))
-    if passed := reward_by_k(metrics, "pass"):
+    if (passed := reward_by_k(metrics, "pass")) and not has_partial_rewards(metrics):
         yield curve_chart("pass@k", passed)
     yield "</div>\n"
     if figures.failures:
@@ -209,8 +237,20 @@ def _headline(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         bounds = reward_interval(metrics)
         interval = f"{bounds.low:.4g} to {bounds.high:.4g}, with 95 % confidence" if bounds else ""
         yield "mean reward", f"{metrics['mean/reward']:.4g}", interval
+    is_best = has_partial_rewards(metrics)
     for k, percent in reward_by_k(metrics, "pass").items():
-        yield f"pass@{k}", f"{write_number(percent, 1)} %", ""
+        if k & (k - 1) == 0:  # a row for each power of two; the curve has all
+            yield (
+                f"{'best' if is_best else 'pass'}@{k}",
+                write_number(percent / 100) if is_best else f"{write_number(percent, 1)} %",
+                "",
+            )
+    for name, key in (("tokens", "mean/total_tokens"), ("seconds", "mean/seconds")):
+        if key in metrics:
+            yield f"{name} of a rollout", write_number(metrics[key], 1), ""
+    times = read_time_account("", metrics)
+    for phase, seconds in (times.phases if times is not None else {}).items():
+        yield f"seconds, {phase}", write_number(seconds), ""
 
 
 def _table(rows: Iterator[tuple[str, str, str]]) -> str:

@@ -33,8 +33,9 @@ from nemo_gym.rollouts.output.task_matching import read_stored_rows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, Failed, Scored
-from nemo_gym.rollouts.run.collect import RunExecution, time_now
+from nemo_gym.rollouts.run.control import ServeControl, StartControl
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
+from nemo_gym.rollouts.run.execution import RunExecution, time_now
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.preflight import read_engines
 from nemo_gym.rollouts.run.progress import Display
@@ -158,10 +159,12 @@ async def reverify(
     *,
     stop: Stop | None = None,
     display: Display | None = None,
+    serve: ServeControl | None = None,
 ) -> CollectSummary:
     """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
     modes = await _read_allowed_modes(settings, survey, caller, gym.config)
-    engines = await read_engines(caller, _servers_of(survey, gym.config))
+    servers = _servers_of(survey, gym.config)
+    engines = await read_engines(caller, servers)
     journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config, engines)
     changes, identical = Changes(), settings.stop_after_identical_failures
     execution = RunExecution(
@@ -170,24 +173,34 @@ async def reverify(
         gym,
         rollouts=len(survey.verifiable),
         planned=survey.count_planned(),
-        limits=settings.limits,
+        control=StartControl(journal, settings.limits, clocks=gym.clocks(caller, servers), serve=serve),
         stop=stop or Stop(),
         options=CollectOptions(stop_after_identical_failures=identical, max_masked_fraction=1.0),
         on_scored=changes.note,
     )
     for attempt, failed in _other_failures(stored, survey):
         execution.metrics.note(attempt, failed)
-    reverifier = Reverifier(
+    reverifier = _build_reverifier(settings, stored, caller, gym, modes)
+    plan = _attempts_left(stored, survey, journal)
+    return await execution.run(
+        plan, reverifier, display, lambda: [*changes.describe(), *_notes(stored, survey, modes)]
+    )
+
+
+def _build_reverifier(
+    settings: ReverifySettings,
+    stored: StoredRun,
+    caller: Caller,
+    gym: DiscoveredGym,
+    modes: dict[str, ReverifyMode],
+) -> Reverifier:
+    return Reverifier(
         stored,
         caller,
         gym.config,
         modes,
         judge_failed_only=settings.judge_failed_only,
         timeout_s=settings.limits.rollout_timeout_s,
-    )
-    plan = _attempts_left(stored, survey, journal)
-    return await execution.run(
-        plan, reverifier, display, lambda: [*changes.describe(), *_notes(stored, survey, modes)]
     )
 
 

@@ -19,11 +19,13 @@ from nemo_gym.rollouts.lookback.comparison import TaskKey, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest
+from nemo_gym.rollouts.output.run_facts import read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_agent_or_unknown, read_usage
 
+DEFAULT_SCORE = REWARD_KEY
 _DIGITS = 12
 
 
@@ -57,12 +59,12 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
 
     Raises `ConfigError` for a missing or damaged run, or one without this score.
     """
-    score = score or REWARD_KEY
+    score = score or DEFAULT_SCORE
     with closing(StoredRun(path)) as run:
         told = _read_identity(run.files.manifest)
         table = ScoreTable(
             path,
-            find_model(told) or run.files.stem,
+            name_run(path, told),
             digest(told)[:_DIGITS] if told else None,
             {},
             is_weighted=run.files.draws.exists(),
@@ -107,15 +109,28 @@ def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTa
     """
     whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
     tables = [read_scores(path, score, whole_tasks=whole) for path in paths]
-    counts = Counter(table.label for table in tables)
-    for table in tables:
-        if counts[table.label] > 1 and table.label != table.path.name.split(".")[0]:
-            table.label = f"{table.label} ({table.path.name.split('.')[0]})"
-    counts = Counter(table.label for table in tables)
-    for number, table in enumerate(tables, start=1):
-        if counts[table.label] > 1:
-            table.label = f"{table.label} #{number}"
+    for table, label in zip(tables, label_runs([table.label for table in tables], paths), strict=True):
+        table.label = label
     return tables
+
+
+def name_run(path: Path, identity: Mapping[str, Any]) -> str:
+    """Return the model of a run's identity, or the name of its file."""
+    return read_facts(identity).model or RunFiles.from_existing(path).stem
+
+
+def label_runs(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
+    """Return a label for each run. Runs of the same name get those of their files as well, or else a number."""
+    stems = [path.name.split(".")[0] for path in paths]
+    counts = Counter(names)
+    labels = [
+        f"{name} ({stem})" if counts[name] > 1 and name != stem else name
+        for name, stem in zip(names, stems, strict=True)
+    ]
+    counts = Counter(labels)
+    return [
+        f"{label} #{number}" if counts[label] > 1 else label for number, label in enumerate(labels, start=1)
+    ]
 
 
 def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
@@ -124,18 +139,3 @@ def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
         ScoreTable(table.path, agent, table.identity, {environment: tasks}, is_weighted=table.is_weighted)
         for agent, tasks in table.environments.items()
     ]
-
-
-def find_model(identity: Mapping[str, Any]) -> str | None:
-    """Return the name of the model that a run's servers ask; None if there is none, or several."""
-    config = identity.get("config")
-    servers = config.values() if isinstance(config, Mapping) else ()
-    kinds = [each.get("responses_api_models") for each in servers if isinstance(each, Mapping)]
-    found = {
-        str(options["model"])
-        for kind in kinds
-        if isinstance(kind, Mapping)
-        for options in kind.values()
-        if isinstance(options, Mapping) and options.get("model")
-    }
-    return found.pop() if len(found) == 1 else None

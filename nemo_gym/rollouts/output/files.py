@@ -114,6 +114,11 @@ class RunFiles:
         return self._build_path("_draws.jsonl")
 
     @property
+    def attempts(self) -> Path:
+        """The folder with the records of attempts that may go on (`attempt_records`)."""
+        return self._build_path("_attempts")
+
+    @property
     def estimate(self) -> Path:
         """The estimate of a run with `until`, and its interval."""
         return self._build_path("_estimate.json")
@@ -127,6 +132,16 @@ class RunFiles:
     def nodes(self) -> Path:
         """The machines of the run's gym, for the viewer. A run on one machine has none."""
         return self._build_path("_nodes.json")
+
+    @property
+    def events(self) -> Path:
+        """The requests of control that were accepted; a run that nobody controls has none."""
+        return self._build_path("_events.jsonl")
+
+    @property
+    def control(self) -> Path:
+        """The address of a running run, for its user only."""
+        return self._build_path("_control.json")
 
     @property
     def looks_fine(self) -> Path:
@@ -148,7 +163,7 @@ class RunFiles:
 
     def _main_files(self) -> tuple[Path, ...]:
         main = self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs
-        return *main, self.draws, self.estimate
+        return *main, self.draws, self.estimate, self.events
 
     def holds_results(self) -> bool:
         """Return whether the run has a row or a failure, in any form."""
@@ -181,9 +196,14 @@ class RunFiles:
         except OSError as error:
             raise _unwritable(self.folder, error.strerror or str(error)) from error
 
-    def move_aside(self) -> RunFiles | None:
-        """Rename the files of an earlier run to the first free `<stem>.<n>`; return them, or None if there are none."""
+    def move_aside(self, *, keeps_attempts: bool = False) -> RunFiles | None:
+        """Rename the files of an earlier run to the first free `<stem>.<n>`; return them, or None if there are none.
+
+        `keeps_attempts`: the records of its attempts stay, because the run goes on.
+        """
         present = self._every_file()
+        if not keeps_attempts and self.attempts.exists():
+            present.append(self.attempts)
         if not present:
             return None
         aside = next(run for run in map(self._number, count(1)) if not run._every_file())

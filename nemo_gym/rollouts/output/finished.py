@@ -23,7 +23,7 @@ from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.identity import FinishedRollouts, RolloutId, identity_at, identity_in
 from nemo_gym.rows.keys import TASK_INDEX_KEY
 from nemo_gym.rows.numbering import RowIdentities, require_indices
-from nemo_gym.rows.parts import read_seconds
+from nemo_gym.rows.timing import read_seconds
 
 _REPEAT = "Remove the line to repeat its rollout, or start with +overwrite=true."
 IsPlanned = Callable[[RolloutId], bool]

@@ -65,6 +65,11 @@ class Journal:
     def resumed(self) -> bool:
         return len(self._manifest.starts) > 1
 
+    @property
+    def previous_start(self) -> Mapping[str, Any] | None:
+        """The manifest's record of the start before this one; None for the first."""
+        return self._manifest.starts[-2] if self.resumed else None
+
     def add_row(self, line: bytes) -> None:
         self._rows.append(line if self._scored_by is None else mark_code(line, self._scored_by))
 
@@ -105,7 +110,7 @@ def open_journal(
     refuse_existing(files, existing)
     files.make_folder()
     if existing is Existing.MOVE_ASIDE or not files.holds_results():
-        notes += _move_aside(files)
+        notes += _move_aside(files, keeps_attempts=existing is Existing.RESUME)
     manifest, changes = _compare(files, identity, allowed)
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
@@ -145,12 +150,12 @@ def refuse_existing(files: RunFiles, existing: Existing) -> None:
         )
 
 
-def _move_aside(files: RunFiles) -> list[str]:
+def _move_aside(files: RunFiles, *, keeps_attempts: bool) -> list[str]:
     for form in files.forms():
         for path in (form.rows, build_journal_path(form.rows)):
             if path.exists():
                 AppendFile(path).close()  # refuses while another process writes it
-    aside = files.move_aside()
+    aside = files.move_aside(keeps_attempts=keeps_attempts)
     return [f"the files of the earlier run are now {aside.rows.name} and its companions"] if aside else []
 
 

@@ -35,7 +35,8 @@ from nemo_gym.rollouts.plan.dataset import BYTE_ORDER_MARK
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import read_attempt, read_repeat, read_task_index
 from nemo_gym.rows.keys import REWARD_KEY
-from nemo_gym.rows.parts import read_agent, read_response, read_seconds
+from nemo_gym.rows.parts import read_agent, read_response
+from nemo_gym.rows.timing import measure_times
 from nemo_gym.rows.tool_errors import INVALID_TOOL_CALLS, TOOL_ERRORS
 from nemo_gym.rows.verdict import (
     is_masked,
@@ -82,7 +83,7 @@ def build_entry(row: AnyRow) -> RowEntry:
     numbers = read_measurements(row)
     if not is_scored(row):
         numbers.pop(REWARD_KEY, None)
-    response, output, seconds = read_response(row), read_response(row).get("output"), read_seconds(row)
+    response, output = read_response(row), read_response(row).get("output")
     task = read_task_index(row)
     numbers |= {
         "task": -1 if task is None else task,
@@ -90,8 +91,7 @@ def build_entry(row: AnyRow) -> RowEntry:
         "attempt": read_attempt(row),
         "masked": is_masked(row),
     }
-    if seconds is not None:
-        numbers["seconds"] = seconds
+    numbers |= measure_times(row)  # those of failed attempts too
     created = finite_number(response.get("created_at"))
     moment = read_failed_at(row) if created is None else created
     if moment is not None:

@@ -16,6 +16,7 @@ from nemo_gym.config.problems import Location
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
+from nemo_gym.rollouts.plan.row_forms import refuse_array
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, RowFaults
 from nemo_gym.rows.identity import RolloutId
 
@@ -124,6 +125,8 @@ def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Dataset
     rows = invalid = rollouts = 0
     bounds = None if settings.routing.is_uniform else array("L")
     for number, content in islice(read_lines(locate(file.path)), settings.limit):
+        if not rows:
+            refuse_array(file.path, content)
         digest.update(content.strip() + b"\n")
         rows += 1
         copies: list[RepeatedTask] = []

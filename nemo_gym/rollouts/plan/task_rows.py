@@ -17,6 +17,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.inputs.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, measure_form, object_in, parse_json
 from nemo_gym.rollouts.plan.routing import Routing, read_source
+from nemo_gym.rollouts.plan.row_forms import CHAT_FORM, find_foreign_parts, name_conversion
 from nemo_gym.rows.compose import assign_agent, assign_skills, drop_reserved, replace_params
 from nemo_gym.rows.forms import AnyRow, TaskRow
 from nemo_gym.rows.keys import AGENT_REF_KEY, PARAMS_KEY
@@ -50,9 +51,13 @@ class RowFaults:
     count: int = 0
     shown: list[str] = field(default_factory=list)
     """The first `SHOWN_FAULTS`, each with its file and line."""
+    convertible: Path | None = None
+    """The first file with rows in the form of Chat Completions."""
 
     def add(self, path: Path, line: int, error: FaultyRowError) -> None:
         self.count += len(error.faults)
+        if self.convertible is None and any(CHAT_FORM in fault.message for fault in error.faults):
+            self.convertible = path
         for name, message in error.faults[: SHOWN_FAULTS - len(self.shown)]:
             self.shown.append(f"{path}:{line}:{f' `{name}`' if name else ''} {message}")
 
@@ -63,6 +68,8 @@ class RowFaults:
             listed = "".join(
                 f"\n  {fault}" for fault in [*self.shown, *([f"… and {more} more"] if more else [])]
             )
+            if self.convertible is not None:
+                remedy = f"Convert them: {name_conversion(self.convertible)}"
             raise ConfigError(f"{problem}:{listed}", code="malformed_rows", remedy=remedy)
 
 
@@ -251,6 +258,8 @@ def read_object(line: bytes, place: str, *, code: str, remedy: str | None = None
 
 
 def _params_faults(row: AnyRow) -> list[FieldFault]:
+    if foreign := [FieldFault(*part) for part in find_foreign_parts(row)]:
+        return foreign
     if PARAMS_KEY not in row:
         return [FieldFault(PARAMS_KEY, "is missing")]
     params = row[PARAMS_KEY]

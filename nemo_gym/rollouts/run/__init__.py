@@ -3,6 +3,9 @@
 A run ends when its plan is empty, when a stop rule applies or on a signal. Builds on `plan` and `output`.
 
 - `collect`: a whole collection, from settings to summary; `settings` and `summary` are its input and result
+- `execution`: one start of a run, after all checks
+- `control`, `budgets`, `prices`: requests while it runs, and what it may spend
+- `durable_attempts`: attempts that continue where they were interrupted
 - `options`: the settings that are keys of commands
 - `collector`: the window of rollouts in flight, retries and stop rules
 - `agent_attempter`, `answer`: `POST /run`, and the classification of its answer as scored or failed

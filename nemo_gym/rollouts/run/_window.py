@@ -60,6 +60,12 @@ class Window:
     def note_refused(self) -> None:
         """Record that an overloaded endpoint rejected a call."""
 
+    def stop_measuring(self) -> None:
+        """Ignore all attempts until `measure_anew`: the run is paused."""
+
+    def measure_anew(self) -> None:
+        """Measure again, once the rollouts in flight now have ended."""
+
 
 def build_window(in_parallel: int | Literal["auto"], planned: int, most: int | None = None) -> Window:
     """Return the window for a setting and a number of planned rollouts. `most`: its upper bound."""
@@ -111,10 +117,20 @@ class AutoWindow(Window):
         """Measurements of this window so far."""
         self._ignored_attempts = 0
         """Attempts that started in a larger window; refusals count again when these have ended."""
+        self._is_paused = False
+        self._begin(self.size)
+
+    def stop_measuring(self) -> None:
+        self._is_paused = True
+
+    def measure_anew(self) -> None:
+        self._is_paused = False
         self._begin(self.size)
 
     def note_scored(self, seconds: float) -> None:
         self._ignored_attempts -= 1
+        if self._is_paused:
+            return
         if self._passing > 0:  # it ran, in part, beside the rollouts of another window
             self._passing -= 1
             return
@@ -129,7 +145,7 @@ class AutoWindow(Window):
             self.note_refused()
 
     def note_refused(self) -> None:
-        if self._ignored_attempts > 0:
+        if self._is_paused or self._ignored_attempts > 0:
             return
         self._ignored_attempts = self.size
         is_probe = self.search is Search.PROBING

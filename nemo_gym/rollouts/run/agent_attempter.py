@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import orjson
 
+from nemo_gym.clock import rollout_time
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
+from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.transport import Caller, Deadline, Reply, read_reply_failure
+from nemo_gym.transport.context import SESSION_HEADER
+
+if TYPE_CHECKING:
+    from nemo_gym.rollouts.run.budgets import Budgets
 
 _QUOTED_CHARACTERS = 500
 _LONGEST_HEAD_START_S = 2.0
@@ -17,29 +25,51 @@ _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 class AgentAttempter:
     """Calls the agent of a planned attempt."""
 
-    def __init__(self, caller: Caller, *, timeout_s: float | None = None) -> None:
-        """`timeout_s`: time limit of an attempt in seconds.
+    def __init__(
+        self, caller: Caller, *, timeout_s: float | None = None, budgets: Budgets | None = None
+    ) -> None:
+        """`timeout_s`: time limit of an attempt in seconds. `budgets`: those of the run, if it has any.
 
         A slightly shorter limit is propagated to agents, so that they can close the session and report the cause.
         """
         self._caller = caller
+        self._budgets = budgets
+        self._set_timeout(timeout_s)
+
+    def tune(self, limits: RunLimits) -> None:
+        """Use the time limit of `limits` for the attempts that start from now on."""
+        self._set_timeout(limits.rollout_timeout_s)
+
+    def _set_timeout(self, timeout_s: float | None) -> None:
         self._propagated_s: float | None = None
         if timeout_s is not None:
             self._propagated_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)
 
-    async def attempt(self, task: PlannedAttempt) -> AttemptResult:
+    async def attempt(self, task: PlannedAttempt, session: str | None = None) -> AttemptResult:
+        """Make an attempt. `session`: its name, if the caller gives it one."""
         propagated = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
+        budgets, began = self._budgets, 0.0 if self._budgets is None else rollout_time()
         try:
             reply = await self._caller.call(
                 task.agent,
                 "POST",
                 "/run",
                 body=task.body(),
+                headers=self._build_headers(task, session),
+                session=session,
                 propagated=propagated,
             )
         except GymError as error:
             return error.failure
-        return read_reply(reply, task.agent)
+        result = read_reply(reply, task.agent)
+        return result if budgets is None else budgets.note_reply(task, reply, result, began)
+
+    def _build_headers(self, task: PlannedAttempt, session: str | None) -> dict[str, str] | None:
+        """Return the headers that name the attempt and its budget; None for most runs, which send neither."""
+        if session is None and self._budgets is None:
+            return None
+        named = {} if session is None else {SESSION_HEADER: session}
+        return named if self._budgets is None else named | self._budgets.build_headers(task)
 
 
 def read_reply(reply: Reply, agent: str) -> AttemptResult:

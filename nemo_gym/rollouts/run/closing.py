@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from nemo_gym.metrics import describe_times
 from nemo_gym.rollouts.output.manifest import describe_repository
 from nemo_gym.rollouts.run.failure_groups import failure_lines
 from nemo_gym.rollouts.run.progress import duration
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _SHOWN_K = 3
 _SHOWN_CALLS = 5
+_ONLY_KNOWN = ("tokens", "seconds")
+"""Columns that are left out if no agent has a figure."""
+_FAMILY = {False: "pass", True: "best"}
 
 
 def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None = None) -> None:
@@ -48,11 +52,21 @@ def agent_table(summary: CollectSummary, width: int | None) -> list[Text]:
     if not rows:
         return []
     ks = _choose_shown_k(rows)
-    columns = _columns(ks, has_missing=any(agent.missing for agent in rows))
-    return table_lines(columns, [_cells(agent, ks) for agent in rows], width)
+    is_best = any(agent.has_partial_rewards for agent in rows)
+    columns = _columns(ks, has_missing=any(agent.missing for agent in rows), is_best=is_best)
+    cells = [_cells(agent, ks, is_best=is_best) for agent in rows]
+    known = [
+        place
+        for place, column in enumerate(columns)
+        if column.title not in _ONLY_KNOWN or any(row[place] != "-" for row in cells)
+    ]
+    return table_lines(
+        [columns[place] for place in known], [[row[place] for place in known] for row in cells], width
+    )
 
 
-def _columns(ks: Sequence[int], *, has_missing: bool) -> list[Column]:
+def _columns(ks: Sequence[int], *, has_missing: bool, is_best: bool) -> list[Column]:
+    """Return the columns. `is_best`: a reward is neither 0 nor 1, so that k rollouts have a best reward and no pass."""
     from nemo_gym.tables import Column
 
     return [
@@ -65,12 +79,18 @@ def _columns(ks: Sequence[int], *, has_missing: bool) -> list[Column]:
         Column("missing", rank=0 if has_missing else 4, is_number=True),
         Column("reward", is_number=True),
         Column("95 % interval", rank=2, is_number=True),
-        *(Column(f"pass@{k}", rank=1 if k in (ks[0], ks[-1]) else 7, is_number=True) for k in ks),
+        *(
+            Column(f"{_FAMILY[is_best]}@{k}", rank=1 if k in (ks[0], ks[-1]) else 7, is_number=True)
+            for k in ks
+        ),
+        Column("tokens", rank=5, is_number=True),
+        Column("seconds", rank=5, is_number=True),
         Column("coverage", rank=9, is_number=True),
     ]
 
 
-def _cells(agent: AgentSummary, ks: Sequence[int]) -> list[str]:
+def _cells(agent: AgentSummary, ks: Sequence[int], *, is_best: bool) -> list[str]:
+    write = _write_best if is_best else _percent
     counts = (
         agent.tasks, agent.rollouts, agent.completed, agent.truncated, agent.failed, agent.missing,
     )  # fmt: skip
@@ -79,7 +99,9 @@ def _cells(agent: AgentSummary, ks: Sequence[int]) -> list[str]:
         *(f"{count:,}" for count in counts),
         "-" if agent.mean_reward is None else write_number(agent.mean_reward),
         " to ".join(map(write_number, agent.ci95)) if agent.ci95 else "-",
-        *(_percent(agent.pass_at.get(k)) + ("*" if agent.short_tasks.get(k) else "") for k in ks),
+        *(write(agent.pass_at.get(k)) + ("*" if agent.short_tasks.get(k) else "") for k in ks),
+        "-" if agent.tokens is None else f"{agent.tokens:,.0f}",
+        "-" if agent.times is None else f"{agent.times.seconds:.3g}",
         _percent(agent.coverage),
     ]
 
@@ -94,6 +116,10 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{write_number(value, 1)} %"
 
 
+def _write_best(value: float | None) -> str:
+    return "-" if value is None else write_number(value / 100)
+
+
 def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     counters = summary.counters
     rate = f", {counters.scored / summary.seconds:.1f}/s" if counters.scored and summary.seconds > 0 else ""
@@ -102,8 +128,12 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     yield f"{_write_count(counters.scored, 'row', 'rows')} in {duration(summary.seconds)}{rate}{earlier}"
     if counters.auto:
         yield f"auto: {counters.auto.describe()}"
+    yield from describe_times([agent.times for agent in summary.agents if agent.times is not None])
     if summary.repository is not None:
         yield f"commit: {describe_repository(summary.repository)}"
+    for event in summary.control:
+        yield f"{event['verb']} at {event['at'][11:19]} by {event['by']}: {'; '.join(event['changes'])}"
+    yield from _expenses(summary.spent or {})
     yield from _losses(summary)
     if summary.estimate is not None:
         from nemo_gym.rollouts.run.until_estimate import describe_closing
@@ -121,6 +151,28 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     yield f"next: {summary.next_command}"
 
 
+def _expenses(spent: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run has spent in all of its starts, by model, and by agent if there are several."""
+    if not spent:
+        return
+    has_prices = any(each["cost"] is not None for each in spent["models"])
+    yield f"spent: {_write_expense(spent, has_prices=has_prices)} in {duration(spent['seconds'])} of attempts"
+    for each in spent["models"]:
+        cost = "" if each["cost"] is None else f", cost {each['cost']:,.4f}"
+        yield (
+            f"  {each['role']} {each['model']} (`{each['server']}`): {each['calls']:,} calls, {each['input']:,} input "
+            f"({each['cached']:,} cached) and {each['output']:,} output tokens{cost}"
+        )
+    if len(spent["agents"]) > 1:
+        for agent, measured in spent["agents"].items():
+            yield f"  agent {agent}: {_write_expense(measured, has_prices=has_prices)}"
+
+
+def _write_expense(measured: Mapping[str, Any], *, has_prices: bool) -> str:
+    cost = f", cost {measured['cost']:,.4f}," if has_prices else ""
+    return f"{measured['tokens']:,} tokens{cost}"
+
+
 def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[str]:
     """Yield the meaning of the mark at pass@k, for the columns that the table has."""
     titles = table[0].plain.split() if table else []
@@ -128,7 +180,7 @@ def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[st
     short = {
         k: sum(agent.short_tasks.get(k, 0) for agent in agents)
         for k in _choose_shown_k(agents)
-        if f"pass@{k}" in titles
+        if {f"{family}@{k}" for family in _FAMILY.values()} & {*titles}
     }
     counts = [f"{count:,} of {tasks:,} at k = {k}" for k, count in short.items() if count]
     if counts:

@@ -31,6 +31,10 @@ class RunCounters:
     in_flight: int = 0
     is_stopping: bool = False
     """True if no further rollout starts, although some are left."""
+    has_control: bool = False
+    """True if `gym ctl` reaches the run."""
+    is_paused: bool = False
+    """True while a request of control lets nothing start."""
     completed: int = 0
     truncated: int = 0
     failed: int = 0
@@ -79,3 +83,10 @@ class RunCounters:
         self.failed += 1
         self.failures[failed.failure_class] += 1
         self.failure_groups.note(identity, failed.failure_class, failed.failure)
+
+    def take_back_failed(self, failed: Failed) -> None:
+        """Forget the final failure of a rollout that is attempted again."""
+        self.failed -= 1
+        self.failures[failed.failure_class] -= 1
+        self.failures += Counter()  # without the classes that have no failure left
+        self.failure_groups.take_back(failed.failure_class, failed.failure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -26,6 +26,7 @@ from nemo_gym.discovery_files import (
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.json_objects import member
 from nemo_gym.names import CODE_KEY, DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, SESSIONS_ROUTE, TLS_KEY
+from nemo_gym.rollouts.control.clocks import Clocks
 from nemo_gym.rollouts.run.required_servers import runs_rows
 from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport import Caller, Directory, HttpTransport, RetryBudget, Transport
@@ -53,6 +54,10 @@ class DiscoveredGym:
         """The commit of the git repository in which the gym was started, and whether its files differ (`dirty`)."""
         told = member(self.config, CODE_KEY, "repository")
         return told if isinstance(told, Mapping) else None
+
+    def clocks(self, caller: Caller, servers: Iterable[str]) -> Clocks:
+        """Return the clocks of a run that calls `servers`."""
+        return Clocks(caller, servers, read_ca(self.config))
 
     def caller(self, transport: Transport | None = None) -> Caller:
         """Return a caller of the gym's servers by name."""

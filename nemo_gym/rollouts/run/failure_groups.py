@@ -79,8 +79,7 @@ class FailureGroups:
         self, identity: RolloutId, failure_class: str, failure: Failure, place: RowPlace | None = None
     ) -> None:
         """Add the final failure of a rollout. `place` is that of its row."""
-        cause = failure.place or _DIFFERENCES.sub("#", failure.message)
-        key = (failure_class, cause, str(failure.peer))
+        key = _build_key(failure_class, failure)
         if key not in self._groups and len(self._groups) >= _MOST_GROUPS:
             key = (failure_class, "", "")
             if key not in self._groups and len(self._groups) >= _MOST_GROUPS + _MOST_CLASSES:
@@ -89,6 +88,14 @@ class FailureGroups:
         group = self._groups.get(key) or _new_group(identity, failure_class, failure)
         rows = (*group.rows, place) if place is not None and len(group.rows) < _EXAMPLES else group.rows
         self._groups[key] = replace(group, count=group.count + 1, rows=rows)
+
+    def take_back(self, failure_class: str, failure: Failure) -> None:
+        """Forget one failure. The example of its group stays while the group has others."""
+        keys = _build_key(failure_class, failure), (failure_class, "", ""), (FURTHER_CLASSES, "", "")
+        key = next(each for each in keys if each in self._groups)
+        group = self._groups[key] = replace(self._groups[key], count=self._groups[key].count - 1)
+        if not group.count:
+            del self._groups[key]
 
     def note_row(self, identity: RolloutId, row: AnyRow, place: RowPlace | None = None) -> None:
         """Add a stored failure row."""
@@ -103,6 +110,11 @@ class FailureGroups:
     def rank_groups(self) -> list[FailureGroup]:
         """Return the groups, the largest first."""
         return sorted(self._groups.values(), key=lambda group: (-group.count, group.task, group.rollout))
+
+
+def _build_key(failure_class: str, failure: Failure) -> tuple[str, str, str]:
+    cause = failure.place or _DIFFERENCES.sub("#", failure.message)
+    return failure_class, cause, str(failure.peer)
 
 
 def group_file(path: Path) -> list[FailureGroup]:

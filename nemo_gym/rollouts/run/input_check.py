@@ -60,6 +60,10 @@ def check_input(
         if isinstance(config, ConfigError):
             raise config
         require_agents(inspection.agents, config, find_elsewhere)
+        if settings.has_budget:
+            from nemo_gym.rollouts.run.prices import list_model_servers, require_prices  # most runs have none
+
+            require_prices(settings, list_model_servers(inspection.agents, config, settings.prices))
     checks.raise_if_any()
     return CheckedInput(plan, inspection)
 

@@ -230,7 +230,104 @@ class UntilOptions(RunOptions):
     )
 
 
-class CollectOptions(RoutingOptions, CompletenessOptions, TrackingOptions, UntilOptions, StopOptions):
+NoiseClass = Literal["duration", "hex_id", "uuid", "datetime", "tmp_path", "pid", "port", "address"]
+"""A class of text that may differ between an attempt and its replay (`nemo_gym.engines.attempts.noise`)."""
+
+
+class DurabilityOptions(RunOptions):
+    """Attempts that continue where they were interrupted."""
+
+    durability: Literal["off", "process", "node"] = Field(
+        "off",
+        description="Record the model calls of attempts, so that an interrupted attempt continues at its next call: "
+        "`process` survives the end of processes, `node` that of a machine (on a shared disk).",
+    )
+    keep_attempts: Literal["none", "failed", "all"] = Field(
+        "none",
+        description="The records of attempts to keep after their rollout is settled: `all` for forks.",
+    )
+    on_mismatch: Literal["restart", "fail"] = Field(
+        "restart",
+        description="If an attempt cannot continue because its environment does not repeat itself: begin another one "
+        "afresh, or fail the rollout.",
+    )
+    replay_noise: list[NoiseClass] = Field(
+        default_factory=list,
+        description="Classes of text that may differ when an attempt is replayed: duration, hex_id, uuid, datetime, "
+        "tmp_path, pid, port, address. Each use is counted in the row.",
+    )
+    replay_strict: bool = Field(
+        False, description="Changed instructions or tools of a replayed request are a mismatch, too."
+    )
+    max_replay_staleness: int | None = Field(
+        None,
+        ge=0,
+        le=MAX_COUNT,
+        description="The most versions by which the policy of replayed calls may be older than the current one.",
+    )
+
+
+class Amounts(BaseModel, extra="forbid", frozen=True):
+    """A budget; None is no limit."""
+
+    tokens: int | None = Field(
+        None, ge=1, description="Tokens of prompts and answers, those of judges and users too."
+    )
+    cost: float | None = Field(None, gt=0, allow_inf_nan=False, description="Money, in the unit of `prices`.")
+    seconds: float | None = Field(None, gt=0, allow_inf_nan=False, description="Seconds of attempts.")
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits by name."""
+        return {name: value for name, value in self if value is not None}
+
+
+class BudgetKeys(BaseModel, extra="forbid", frozen=True):
+    """The budgets of a run."""
+
+    rollout: Amounts = Field(Amounts(), description="A rollout above it is truncated, and scored.")
+    task: Amounts = Field(Amounts(), description="No rollout of a task above it starts.")
+    run: Amounts = Field(Amounts(), description="A run above it ends with the rollouts in flight.")
+
+
+class PriceKeys(BaseModel, extra="forbid", frozen=True):
+    """The price of a million tokens of a model."""
+
+    input: float = Field(ge=0, allow_inf_nan=False, description="Tokens of prompts.")
+    cached: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Cached tokens of prompts; by default as `input`."
+    )
+    output: float = Field(ge=0, allow_inf_nan=False, description="Tokens of answers.")
+
+
+class BudgetOptions(RunOptions):
+    """The limits of what a run spends, and its prices."""
+
+    budget: BudgetKeys = Field(
+        default_factory=BudgetKeys,
+        description="`{rollout, task, run}`, each `{tokens, cost, seconds}`: +budget.run.tokens=1000000.",
+    )
+    prices: dict[str, PriceKeys] = Field(
+        default_factory=dict,
+        description="The prices of a million tokens by model, each `{input, cached, output}`. The run then counts its "
+        "cost.",
+    )
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the run counts what it spends."""
+        return bool(self.prices) or any(amounts.limits for _, amounts in self.budget)
+
+
+class CollectOptions(
+    BudgetOptions,
+    RoutingOptions,
+    CompletenessOptions,
+    TrackingOptions,
+    UntilOptions,
+    DurabilityOptions,
+    StopOptions,
+):
     """The options of a collection that are keys of commands."""
 
     limit: int | None = Field(

@@ -164,7 +164,7 @@ async def tool_problems(
     """
     environments: dict[str, str] = {}
     for agent, _ in tools:
-        name = _find_environment(servers.get(agent))
+        name = find_environment(servers.get(agent))
         if name is not None and not member(server_block(servers.get(name)), "expose_tools_over_mcp"):
             environments[agent] = name
     names = sorted(set(environments.values()))
@@ -178,7 +178,7 @@ async def tool_problems(
     return found
 
 
-def _find_environment(agent: Mapping[str, Any] | None) -> str | None:
+def find_environment(agent: Mapping[str, Any] | None) -> str | None:
     """Return the resources server that an agent calls for its tools; None for an agent that calls none."""
     for kind in CALLING_AGENTS:
         name = member(agent, AGENT_TYPE, kind, "resources_server", "name")

@@ -204,6 +204,8 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
     left = pace.seconds_left(counters.planned - counters.settled)
     if counters.is_stopping:
         phrases.append("stopping")
+    elif counters.is_paused:
+        phrases.append("paused (gym ctl resume)")
     elif left is not None:
         phrases.append(f"{duration(left)} left")
     if counters.aim is not None:
@@ -216,6 +218,8 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
         phrases.append(f"{counters.retries} retries")
     if counters.failed:
         phrases.append(f"{counters.failed} failed ({most_common(counters.failures)})")
+    if counters.has_control and not counters.is_paused:
+        phrases.append("control: gym ctl")
     return phrases
 
 

@@ -20,6 +20,7 @@ from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
 from nemo_gym.metrics import (
     AgentMetrics,
     AggregateResult,
+    CallSeconds,
     FailedCalls,
     Planned,
     RolloutRecord,
@@ -62,6 +63,7 @@ class RunMetrics:
         self.masks = MaskCounters()
         """Counts of model calls, and of those without tokens to train on."""
         self._tools: defaultdict[str, ToolTally] = defaultdict(ToolTally)
+        self._seconds: defaultdict[str, CallSeconds] = defaultdict(CallSeconds)
         self.notes: list[str] = []
         """Notes for the summary."""
 
@@ -72,6 +74,7 @@ class RunMetrics:
         if isinstance(result, Scored):
             self.masks.add(result.row)
             self._tools[planned.agent].add(result.row)
+            self._seconds[planned.agent].add(result.row)
             measured = read_measurements(result.row)
             record = RolloutRecord(*of_attempt, result.outcome.value, measurements=measured)
             self._agents[planned.agent].add_record(record)
@@ -111,6 +114,7 @@ class RunMetrics:
         self._agents[agent].add(row)
         if is_scored(row):
             self._tools[agent].add(row)
+            self._seconds[agent].add(row)
 
     def rank_failed_tool_calls(self) -> list[FailedCalls]:
         """Return the tool calls that failed by the fault of an environment, the most frequent cause first."""
@@ -152,6 +156,8 @@ class RunMetrics:
             result["agent_metrics"]["count/imputed"] = len(self.imputed[agent])
         if agent in self._tools:
             result["agent_metrics"] |= self._tools[agent].metrics()
+        if agent in self._seconds:
+            result["agent_metrics"] |= self._seconds[agent].metrics()
         return result
 
 

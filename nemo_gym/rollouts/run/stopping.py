@@ -25,14 +25,29 @@ from nemo_gym.rows.tool_errors import (
     read_tool_errors,
 )
 
+INTERRUPTED, DRAINED, BUDGET = "interrupted", "drained", "budget"
+
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """The reason why a run ends early. `code` is `interrupted`, `systemic_failure`, `too_many_failures` or `broken`."""
+    """The reason why a run ends early.
+
+    `code` is `interrupted`, `drained`, `budget`, `systemic_failure`, `too_many_failures` or `broken`.
+    """
 
     code: str
     message: str
     remedy: str | None = None
+
+    @property
+    def lets_finish(self) -> bool:
+        """Whether rollouts in flight have as much time as they need."""
+        return self.code in (DRAINED, BUDGET)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a person or a limit of the run ended it, and no fault."""
+        return self.code in (INTERRUPTED, DRAINED, BUDGET)
 
 
 class Stop:
@@ -58,7 +73,7 @@ class Stop:
         if self.requested:
             self.cancelling.set()
         else:
-            self.drain(StopReason("interrupted", "interrupted; all finished rollouts are on disk"))
+            self.drain(StopReason(INTERRUPTED, "interrupted; all finished rollouts are on disk"))
 
 
 @contextmanager
@@ -122,6 +137,10 @@ class StopRules:
                 failure.remedy or "Correct the cause or raise +max_failed_fraction, then resume.",
             )
         return None
+
+    def take_back_failure(self) -> None:
+        """Forget a final failure: its rollout is attempted again."""
+        self._failed -= 1
 
 
 async def wait_for_first(

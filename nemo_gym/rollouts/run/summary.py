@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nemo_gym.metrics import AggregateResult, FailedCalls, Planned, reward_by_k, reward_interval
+from nemo_gym.metrics import (
+    AggregateResult,
+    FailedCalls,
+    Planned,
+    TimeAccount,
+    has_partial_rewards,
+    read_time_account,
+    reward_by_k,
+    reward_interval,
+)
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.failure_groups import FailureGroup
@@ -47,6 +56,12 @@ class AgentSummary:
     """k → tasks with fewer than k rewards, which pass@k leaves out; only where there are any."""
     coverage: float | None
     """Percent of the planned rollouts that have a reward."""
+    has_partial_rewards: bool = False
+    """Whether a reward is neither 0 nor 1, so that `pass_at` has expected best rewards times 100."""
+    tokens: float | None = None
+    """Mean tokens of a rollout, of prompts and answers together."""
+    times: TimeAccount | None = None
+    """Where the seconds of the rollouts went."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {
@@ -83,11 +98,15 @@ class CollectSummary:
     """A missing row makes the exit code 1."""
     estimate: UntilEstimate | None = None
     """The estimate of a run with `until`."""
+    control: Sequence[Mapping[str, Any]] = ()
+    """The accepted requests of control."""
+    spent: Mapping[str, Any] | None = None
+    """What the run has spent in all of its starts, if it has budgets or prices (`Budgets.to_json`)."""
 
     @property
     def exit_code(self) -> int:
         """0: every planned rollout has a row. 1: a failure stopped the run. 3: rows are missing, or an aim is."""
-        if self.stop is not None and self.stop.code != "interrupted":
+        if self.stop is not None and not self.stop.is_wanted:
             return FATAL
         if self.missing and self.must_be_complete:
             return FATAL
@@ -142,6 +161,8 @@ class CollectSummary:
             },
             "repository": self.repository,
             **({"estimate": asdict(self.estimate)} if self.estimate else {}),
+            **({"control": list(self.control)} if self.control else {}),
+            **({"spent": self.spent} if self.spent is not None else {}),
             "notes": self.notes,
         }
 
@@ -179,4 +200,7 @@ def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) 
         pass_at=reward_by_k(metrics, "pass"),
         short_tasks=reward_by_k(metrics, "short_tasks"),
         coverage=metrics.get("coverage/reward"),
+        has_partial_rewards=has_partial_rewards(metrics),
+        tokens=metrics.get("mean/total_tokens"),
+        times=read_time_account(agent, metrics),
     )

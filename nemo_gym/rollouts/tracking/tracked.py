@@ -25,6 +25,7 @@ from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.control import ServeControl
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.input_check import CheckedInput
@@ -56,6 +57,7 @@ async def collect_tracked(
     stop: Stop | None = None,
     display: Display | None = None,
     checked: CheckedInput | None = None,
+    serve: ServeControl | None = None,
 ) -> CollectSummary:
     """Like `collect`, followed by the trackers of `settings`. Raises `ConfigError` if one cannot be started."""
     files = RunFiles.from_output(settings.output)
@@ -73,7 +75,9 @@ async def collect_tracked(
     samples = NewSamples(files.rows, settings.track_samples, is_resumed=resumed is not None)
     tracking = Tracking(trackers, samples, display or Display())
     try:
-        summary = await collect(settings, caller, gym, stop=stop, display=tracking, checked=checked)
+        summary = await collect(
+            settings, caller, gym, stop=stop, display=tracking, checked=checked, serve=serve
+        )
     except BaseException:
         await asyncio.to_thread(tracking.end, None)
         raise

@@ -3,12 +3,14 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
+import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.report import write_report
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.run.until_estimate import UntilEstimate, write_estimate
+from tests.rollouts.lookback.many_runs import store_models
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)>"
@@ -109,3 +111,27 @@ def test_a_run_with_an_aim_has_its_estimate(tmp_path: Path) -> None:
     (tmp_path / "out_estimate.json").write_bytes(b'{"mean": 1}')
     with pytest.raises(ConfigError, match="is not an estimate"):
         write_report(rows, tmp_path / "report.html")
+
+
+def test_a_page_names_model_sampling_date_and_where_the_time_went(tmp_path: Path) -> None:
+    (rows,) = store_models(tmp_path, {"small": 0.5}, tasks=3, repeats=2)
+    manifest = orjson.loads((tmp_path / "small_run.json").read_bytes())
+    manifest["identity"]["responses_create_params"] = {"temperature": 0.5}
+    manifest["starts"] = [{"started_at": "2026-05-01T18:30:00+00:00", "settings": {"tags": ["nightly"]}}]
+    (tmp_path / "small_run.json").write_bytes(orjson.dumps(manifest))
+    timing = {"verify": 1.5, "total": 2.0, "calls": [["m", "/v1/responses", 0.5]]}
+    lines = [
+        orjson.loads(line) | {"_ng_timing": timing, "reward": 0.25} for line in rows.read_bytes().splitlines()
+    ]
+    rows.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    texts = page_of(rows).texts
+    for text in (
+        "Model: org/small",
+        "Sampling: temperature 0.5",
+        "Started: 2026-05-01T18:30:00+00:00",
+        "Tags: nightly",
+        "seconds, verify",
+        "best@2",
+    ):
+        assert text in texts
+    assert "pass@2" not in texts, "a partial reward is no pass"

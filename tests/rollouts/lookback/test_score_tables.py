@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.score_tables import find_model, read_scores, read_tables, split_by_agent
+from nemo_gym.rollouts.lookback.score_tables import read_scores, read_tables, split_by_agent
 from tests.rollouts.lookback.many_runs import store_models
 from tests.rollouts.stored_runs import scored_row, store
 
@@ -27,11 +27,6 @@ def test_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = store(tmp_path / "other" / "one.jsonl", [scored_row(0)])
     assert [table.label for table in read_tables([one, other])] == ["one #1", "one #2"]
-    config = {"policy_model": {"responses_api_models": {"x": {"model": "m"}}}}
-    assert find_model({"config": config}) == "m"
-    assert (
-        find_model({"config": {**config, "judge": {"responses_api_models": {"x": {"model": "n"}}}}}) is None
-    )
 
 
 def test_agents_of_one_run_can_be_models(tmp_path: Path) -> None:

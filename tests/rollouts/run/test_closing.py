@@ -162,3 +162,34 @@ def test_a_run_without_failed_tool_calls_says_nothing_of_tools() -> None:
     stream = io.StringIO()
     print_summary(a_summary(AGENT), stream, width=200)
     assert "calls of" not in stream.getvalue()
+
+
+def test_the_closing_lines_say_what_the_run_has_spent_by_model_and_who_controlled_it() -> None:
+    model = {
+        "server": "policy_model",
+        "model": "mock",
+        "role": "policy",
+        "calls": 4,
+        "input": 2000,
+        "cached": 80,
+    }
+    spent = {
+        "tokens": 2040,
+        "cost": 0.0123,
+        "seconds": 75.0,
+        "models": [{**model, "output": 40, "cost": 0.0123}],
+        "agents": {"a": {"tokens": 2040, "cost": 0.0123, "seconds": 75.0}},
+    }
+    event = {
+        "at": "2026-11-23T12:03:11.000+00:00",
+        "verb": "pause",
+        "by": "gym ctl",
+        "changes": ["nothing starts"],
+    }
+    lines = printed(replace(a_summary(), spent=spent, control=[event]))
+    assert "pause at 12:03:11 by gym ctl: nothing starts" in lines
+    assert "spent: 2,040 tokens, cost 0.0123, in 1:15 of attempts" in lines
+    assert (
+        "  policy mock (`policy_model`): 4 calls, 2,000 input (80 cached) and 40 output tokens, cost 0.0123"
+        in lines
+    )

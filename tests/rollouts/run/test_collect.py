@@ -31,6 +31,7 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult, Scored
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.control import ServeControl
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
@@ -105,10 +106,12 @@ async def run(
     servers: Servers | None = None,
     gym: DiscoveredGym = GYM,
     stop: Stop | None = None,
+    serve: ServeControl | None = None,
     **options: Any,
 ) -> CollectSummary:
     caller = gym.caller((servers or Servers()).transport)
-    return await collect(settings_of(folder, **options), caller, gym, stop=stop, attempter=agents)
+    settings = settings_of(folder, **options)
+    return await collect(settings, caller, gym, stop=stop, attempter=agents, serve=serve)
 
 
 def out(folder: Path, ending: str = ".jsonl") -> Path:
@@ -397,7 +400,7 @@ async def test_a_changed_output_ends_the_run_with_exit_code_1(
                 harm(rows)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("nemo_gym.rollouts.run.collect.RunCounters", Harming)
+        patched.setattr("nemo_gym.rollouts.run.execution.RunCounters", Harming)
         summary = await run(tmp_path, output=output, limits=RunLimits(in_parallel=1))
     assert summary.exit_code == 1
     assert summary.stop is not None

@@ -25,7 +25,16 @@ export interface Summary {
   mean: number | null;
   interval: Interval | null;
   passAtK: PassAtK[];
+  /** Whether a reward is neither 0 nor 1, so that `passAtK` has best rewards. */
+  isBest: boolean;
+  /** Means of a scored rollout; null where no row has one. */
+  tokens: number | null;
+  seconds: number | null;
+  /** Mean seconds by phase, of the phases that rows have. */
+  phases: [phase: string, seconds: number][];
 }
+
+const PHASES = ["queue", "model", "tools", "verify"];
 
 interface Rollouts {
   /** The rows that count, of one table. */
@@ -100,7 +109,19 @@ function summaryOf(label: string | null, parts: Rollouts[]): Summary {
     mean: scores.length ? meanOf(scores) : null,
     interval: boundedInterval(clusteredInterval(found), scores),
     passAtK: passCurve(found),
+    isBest: scores.some((each) => each !== 0 && each !== 1),
+    tokens: meanKnown(numbers("total_tokens")),
+    seconds: meanKnown(numbers("seconds")),
+    phases: PHASES.flatMap((phase) => {
+      const mean = meanKnown(numbers(`seconds/${phase}`));
+      return mean === null ? [] : [[phase, mean] as [string, number]];
+    }),
   };
+}
+
+function meanKnown(values: Float64Array): number | null {
+  const known = values.filter((value) => !Number.isNaN(value));
+  return known.length ? meanOf(known) : null;
 }
 
 function joined(parts: Float64Array[]): Float64Array {

@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 
 import { meanOf } from "../columns/estimators.ts";
-import { plural, score, whole } from "../format.ts";
+import { plural, score, signed, whole, withoutBeginning } from "../format.ts";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import type { ChangedTask, Comparison } from "../source/answers.ts";
 import { useLoaded } from "../state/load.ts";
@@ -25,6 +25,7 @@ export function ComparePage({ before, after }: { before: string; after: string }
           <a href={linkTo([before])}>{titleOf(before)}</a> and <a href={linkTo([after])}>{titleOf(after)}</a>
         </h1>
         <span class="gap" />
+        {source.isLive && <a class="button" href={linkTo(["table", before, after])}>By environment</a>}
         <a class="button" href={linkTo(["compare", after, before])}>Swap</a>
       </div>
       <Figures value={value} />
@@ -58,12 +59,9 @@ function Figures({ value }: { value: Comparison }): VNode {
   );
 }
 
-function signed(value: number | null): string {
-  return value !== null && value > 0 ? `+${score(value)}` : score(value);
-}
-
 function Changed({ before, after, changed }: { before: string; after: string; changed: ChangedTask[] }): VNode {
   if (!changed.length) return <Empty>No task changed.</Empty>;
+  const cut = withoutBeginning(changed.map(({ question }) => question));
   const sorted = [...changed].sort((one, other) => Math.abs(other.difference) - Math.abs(one.difference));
   return (
     <section>
@@ -86,7 +84,7 @@ function Changed({ before, after, changed }: { before: string; after: string; ch
                 <td class="right"><a href={linkTo([before, "task", task.task_before])}>{score(meanOf(task.before))}</a></td>
                 <td class="right"><a href={linkTo([after, "task", task.task_after])}>{score(meanOf(task.after))}</a></td>
                 <td class={`right strong ${task.difference < 0 ? "bad" : "good"}`}>{signed(task.difference)}</td>
-                <td class="title-cell">{task.question}</td>
+                <td class="title-cell" title={task.question}>{cut(task.question)}</td>
               </tr>
             ))}
           </tbody>

@@ -20,7 +20,7 @@ const DISTRIBUTIONS: [name: string, title: string][] = [
   ["tool_calls", "Tool calls"],
 ];
 /** Columns that say where a row is, or that are shown above. */
-const NOT_SHOWN = new Set(["task", "rollout", "attempt", "masked", "mask_sample", ...DISTRIBUTIONS.map(([name]) => name)]);
+const NOT_SHOWN = new Set(["task", "rollout", "attempt", "masked", "mask_sample", "created_at", ...DISTRIBUTIONS.map(([name]) => name)]);
 
 interface Overview {
   agents: Summary[];

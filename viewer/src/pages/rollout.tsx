@@ -159,6 +159,7 @@ function Summary({ run, row, json, neighbours }: SummaryProps): VNode {
       {loss && <a href={loss}>the loss of the node</a>}
       <span class="muted">
         {cells.agent}
+        {modelOf(json) && ` · ${modelOf(json)}`}
         {cells.end_reason && ` · ${cells.end_reason}`}
         {cells.seconds !== null && ` · ${number(cells.seconds as number)} s`}
         {cells.total_tokens !== null && ` · ${number(cells.total_tokens as number)} tokens`}
@@ -170,6 +171,12 @@ function Summary({ run, row, json, neighbours }: SummaryProps): VNode {
       <a class="button" aria-disabled={!neighbours.next} href={neighbours.next ?? undefined} title="Next attempt (])">→<span class="visually-hidden"> Next attempt</span></a>
     </div>
   );
+}
+
+function modelOf(row: JsonObject | null): string | null {
+  const response = row?.response;
+  const model = response && typeof response === "object" && !Array.isArray(response) ? response.model : null;
+  return typeof model === "string" && model ? model : null;
 }
 
 function TabContent({ tab, opened }: { tab: Tab; opened: Opened }): VNode {

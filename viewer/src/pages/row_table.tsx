@@ -48,6 +48,11 @@ const ONLY_FAILURES = new Set(["failure"]);
 /** Columns that leave room for the others in a narrow window. */
 const ONLY_WIDE = new Set(["end_reason", "tool_calls"]);
 const NARROW = 900;
+/** Columns that say nothing if all rows have the same. */
+const ONLY_VARIED = new Set(["end_reason"]);
+const MOST_OWN = 2;
+/** Numbers of the gym; the other ones are those of the environment. */
+const OF_GYM = /^(attempt|masked|mask_sample|created_at|policy_version|agent|tool_errors|invalid_tool_calls|.*_tokens|seconds\/.*|reward_components\/.*)$/;
 
 /** The last row that was opened, by run, so that the way back leads to it. */
 const visited = new Map<string, number>();
@@ -98,16 +103,23 @@ export function RowTable({ run, kind, view, sort, onSort, excerpts }: Props): VN
 function shownNames(view: View, kind: FileKind, sort: Sort | null): string[] {
   const isNarrow = window.innerWidth < NARROW;
   const fits = (name: string) => (kind === "failures" || !ONLY_FAILURES.has(name)) && !(isNarrow && ONLY_WIDE.has(name));
-  const usual = Object.keys(SHOWN).filter(fits);
+  const same = new Set(view.facets.filter(({ counts }) => counts.length === 1).map(({ name }) => name));
+  const usual = Object.keys(SHOWN).filter((name) => fits(name) && !(ONLY_VARIED.has(name) && same.has(name)));
   const named = parseQuery(route.value.parameters.get("q") ?? "").terms.map(({ name }) => name);
   if (sort) named.push(sort.column);
+  if (!isNarrow) named.push(...ownNumbers(view));
   const extra = named.filter((name) => !usual.includes(name) && name !== "agent" && name !== "failure");
   return [...usual, ...new Set(extra)].filter((name) => view.columns.includes(name));
 }
 
+/** The first numbers that the environment put into the rows, which are columns in a wide window. */
+function ownNumbers(view: View): string[] {
+  return view.columns.filter((name) => !Object.hasOwn(SHOWN, name) && !OF_GYM.test(name)).sort().slice(0, MOST_OWN);
+}
+
 function columnOf(run: Run, name: string): Column {
   const titles = { ...SHOWN, ...NAMED };
-  const known = Object.hasOwn(titles, name) ? titles[name] : { title: name, width: "110px", isRight: true };
+  const known = Object.hasOwn(titles, name) ? titles[name] : { title: name, width: "96px", isRight: true };
   const cell = (row: RowCells) => {
     const value = row.cells[name];
     if (name === "task") return <a href={attemptLink(run, row)} tabIndex={-1}>{value ?? "–"}</a>;

@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 
 import { quoted } from "../columns/query.ts";
 import type { PassAtK, Summary } from "../columns/summary.ts";
-import { percent, plural, score, whole } from "../format.ts";
+import { number, percent, plural, score, whole } from "../format.ts";
 import { linkTo } from "../state/route.ts";
 import type { Run } from "../state/run.ts";
 
@@ -18,6 +18,7 @@ interface Props {
 
 export function SummaryTable({ run, title, column, summaries }: Props): VNode {
   const ks = [...new Set(summaries.flatMap(({ passAtK }) => passAtK.map(({ k }) => k)))].sort((one, other) => one - other);
+  const isBest = summaries.some((summary) => summary.isBest);
   return (
     <section>
       <h2>Reward by {title}</h2>
@@ -31,7 +32,10 @@ export function SummaryTable({ run, title, column, summaries }: Props): VNode {
               <th class="right">Not scored</th>
               <th class="right">Mean</th>
               <th>95 % interval</th>
-              {ks.map((k) => <th key={k} class="right">pass@{k}</th>)}
+              {ks.map((k) => <th key={k} class="right">{isBest ? "best" : "pass"}@{k}</th>)}
+              <th class="right">Tokens</th>
+              <th class="right">Seconds</th>
+              <th>Where the time went</th>
             </tr>
           </thead>
           <tbody>
@@ -47,26 +51,29 @@ export function SummaryTable({ run, title, column, summaries }: Props): VNode {
                 <td class="right">{whole(summary.rollouts - summary.scored)}</td>
                 <td class="right strong">{score(summary.mean)}</td>
                 <td>{summary.interval ? `${score(summary.interval.low)} to ${score(summary.interval.high)}` : "–"}</td>
-                {ks.map((k) => <PassCell key={k} entry={summary.passAtK.find((entry) => entry.k === k)} />)}
+                {ks.map((k) => <PassCell key={k} entry={summary.passAtK.find((entry) => entry.k === k)} isBest={isBest} />)}
+                <td class="right">{summary.tokens === null ? "–" : whole(Math.round(summary.tokens))}</td>
+                <td class="right">{number(summary.seconds)}</td>
+                <td class="muted">{summary.phases.map(([phase, seconds]) => `${phase} ${number(seconds)} s`).join(", ") || "–"}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
       <p class="muted">
-        Intervals are clustered by task, and end where rewards do. pass@k is the expected best reward of k rollouts of a
-        task; tasks with fewer scores are left out of it. Rollouts without a reward are counted, and never averaged.
+        Intervals are clustered by task, and end where rewards do. {isBest ? "best@k" : "pass@k"} is the expected best reward of k rollouts
+        of a task; tasks with fewer scores are left out of it. Rollouts without a reward are counted, and never averaged.
       </p>
     </section>
   );
 }
 
-function PassCell({ entry }: { entry: PassAtK | undefined }): VNode {
+function PassCell({ entry, isBest }: { entry: PassAtK | undefined; isBest: boolean }): VNode {
   if (!entry) return <td class="right">–</td>;
   const left = entry.short ? `${plural(entry.short, "task")} with fewer scores left out` : undefined;
   return (
     <td class="right" title={left}>
-      {percent(entry.value)}
+      {isBest ? score(entry.value) : percent(entry.value)}
       {left && <sup aria-label={left}>*</sup>}
     </td>
   );

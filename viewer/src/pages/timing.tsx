@@ -4,6 +4,7 @@ import type { VNode } from "preact";
 
 import { number, whole } from "../format.ts";
 import { Empty } from "../parts/notices.tsx";
+import { callsOf } from "../parts/call_seconds.ts";
 import type { Json, JsonObject } from "../source/answers.ts";
 
 function numbersOf(value: Json | undefined): [string, number][] {
@@ -17,6 +18,8 @@ export function TimingTab({ row }: { row: JsonObject }): VNode {
   const usage = numbersOf(row._ng_usage ?? response?.usage);
   if (!timing.length && !usage.length) return <Empty>The row has neither times nor token counts.</Empty>;
   const total = timing.find(([name]) => name === "total")?.[1] ?? Math.max(...timing.map(([, seconds]) => seconds));
+  const calls = callsOf(row);
+  const longest = Math.max(...calls.map(({ seconds }) => seconds));
   return (
     <>
       {timing.length > 0 && (
@@ -29,6 +32,22 @@ export function TimingTab({ row }: { row: JsonObject }): VNode {
                 <td class="right">{number(seconds)}</td>
                 <td class="wide">
                   <div class="bar-line" style={{ width: `${total > 0 ? Math.min(100, (100 * seconds) / total) : 0}%` }} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {calls.length > 0 && (
+        <table class="list timing">
+          <caption>Seconds of each call</caption>
+          <tbody>
+            {calls.map(({ server, path, seconds, isModel }, at) => (
+              <tr key={at}>
+                <th scope="row">{isModel ? `model ${server}` : `tool ${path.replace(/^\//, "")}`}</th>
+                <td class="right">{number(seconds)}</td>
+                <td class="wide">
+                  <div class={`bar-line ${isModel ? "" : "tool"}`} style={{ width: `${longest > 0 ? (100 * seconds) / longest : 0}%` }} />
                 </td>
               </tr>
             ))}

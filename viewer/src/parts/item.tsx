@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 
-import { bytes } from "../format.ts";
+import { bytes, number } from "../format.ts";
 import { CopyButton } from "./copy_button.tsx";
 import type { Item, Piece } from "./items.ts";
 import { JsonTree } from "./json_tree.tsx";
@@ -16,19 +16,22 @@ interface Props {
   item: Item;
   /** True or false for all items; null for the usual state of each. */
   unfolded?: boolean | null;
+  /** Of the call that gave the item, if they are known. */
+  seconds?: number | null;
 }
 
 const KNOWN_VOICES = new Set(["user", "assistant", "system", "developer", "reasoning", "call", "output"]);
 
-export function ItemView({ item, unfolded = null }: Props): VNode {
+export function ItemView({ item, unfolded = null, seconds = null }: Props): VNode {
   const { voice, title, line, size, isFolded } = item;
   const tone = `item voice-${KNOWN_VOICES.has(voice) ? voice : "other"}${item.isError ? " is-error" : ""}`;
   const [isOpen, setOpen] = useState(unfolded ?? (!isFolded || (size < SHORT && voice !== "reasoning")));
   const label = voice === "call" ? `call ${title}` : title;
+  const took = seconds === null ? null : <span class="took" title="Seconds of the call">{number(seconds)} s</span>;
   if (!isFolded) {
     return (
       <section class={tone}>
-        <header>{label}</header>
+        <header>{label}{took}</header>
         <Pieces item={item} />
       </section>
     );
@@ -38,6 +41,7 @@ export function ItemView({ item, unfolded = null }: Props): VNode {
       <summary>
         <span class="label">{label}</span>
         {!isOpen && <span class="line">{line}</span>}
+        {took}
         {size > SHORT && <span class="size">{bytes(size)}</span>}
       </summary>
       {isOpen && <Pieces item={item} />}

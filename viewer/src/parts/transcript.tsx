@@ -5,6 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 
 import { plural } from "../format.ts";
 import type { Json, JsonObject } from "../source/answers.ts";
+import { secondsByItem } from "./call_seconds.ts";
 import { FormattedSwitch } from "./formatted_switch.tsx";
 import { ItemView } from "./item.tsx";
 import { isObject, itemsOf, type Item } from "./items.ts";
@@ -19,6 +20,8 @@ const FOLDED = 34;
 
 export function Transcript({ row }: { row: JsonObject }): VNode {
   const items = useMemo(() => itemsOf(row), [row]);
+  const seconds = useMemo(() => secondsByItem(row), [row]);
+  const inputs = items.length - seconds.length;
   const [unfolded, setUnfolded] = useState<boolean | null>(null);
   useKeys(
     [{ key: "e", help: "Unfold or fold all items", act: () => setUnfolded((current) => current !== true) }],
@@ -31,7 +34,7 @@ export function Transcript({ row }: { row: JsonObject }): VNode {
       {!items.length && <Empty>The rollout has no items.</Empty>}
       {items.map((item, at) => (
         <Lazy key={`${at} ${unfolded}`} height={estimate(item)} now={at < FIRST}>
-          {() => <ItemView item={item} unfolded={unfolded} />}
+          {() => <ItemView item={item} unfolded={unfolded} seconds={seconds[at - inputs] ?? null} />}
         </Lazy>
       ))}
     </div>

@@ -21,6 +21,16 @@ export interface RunEntry {
   /** The figures of the run's metrics; the latter two only for a run with one agent. */
   mean: number | null;
   interval: [low: number, high: number] | null;
+  /** Whether a reward is neither 0 nor 1, so that `pass_at` is a best reward. */
+  is_best: boolean;
+  /** Means of a rollout. */
+  tokens: number | null;
+  seconds: number | null;
+  /** What the run's manifest tells; empty without one. */
+  models: string[];
+  environments: string[];
+  sampling: JsonObject;
+  tags: string[];
   pass_at: [k: number, share: number] | null;
   /** What a run stops at; its mean and interval are then those of its estimate. */
   aim?: string;
@@ -245,6 +255,53 @@ export interface Ranking {
   notes: string[];
   /** The text of an SVG. */
   plot: string;
+}
+
+/** The figures of a run on an environment. */
+export interface TableCell {
+  tasks: number;
+  scored: number;
+  failed: number;
+  mean: number | null;
+  low: number | null;
+  high: number | null;
+  /** k → the expected best score of k rollouts: pass@k if `is_pass`. */
+  best_at: Record<string, number>;
+  is_pass: boolean;
+  tokens: number | null;
+  seconds: number | null;
+  phases: Record<string, number>;
+}
+
+export interface TableRun {
+  id: string;
+  label: string;
+  started_at: string | null;
+  models: string[];
+  sampling: JsonObject;
+  cells: Record<string, TableCell>;
+  notes: string[];
+}
+
+export interface TablePair {
+  environment: string;
+  before: string;
+  after: string;
+  difference: number;
+  low: number | null;
+  high: number | null;
+  tasks: number;
+}
+
+/** Runs × environments. */
+export interface RunTable {
+  environments: string[];
+  runs: TableRun[];
+  pairs: TablePair[];
+  /** The keys of the configuration in which the runs differ, with the value of each run. */
+  differences: { key: string; values: string[] }[];
+  unreadable: number;
+  problems: string[];
 }
 
 export interface Place {

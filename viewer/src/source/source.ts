@@ -2,7 +2,7 @@
 
 import type { FileKind } from "../columns/engine.ts";
 import type {
-  Blocks, Card, Comparison, FailureGroup, Flag, Json, LogPart, Nodes, Place, Ranking, RunDetail, RunEntry, SearchEvent, Tokens,
+  Blocks, Card, Comparison, FailureGroup, Flag, Json, LogPart, Nodes, Place, Ranking, RunDetail, RunEntry, RunTable, SearchEvent, Tokens,
 } from "./answers.ts";
 
 /** Gives the answer to a GET request of a path below `/api/`. */
@@ -91,6 +91,10 @@ export class Source {
 
   compare(before: string, after: string): Promise<Comparison> {
     return this.json(`compare?before=${before}&after=${after}`);
+  }
+
+  table(ids: string[]): Promise<RunTable> {
+    return this.json(`table?runs=${ids.join()}`);
   }
 
   rank(ids: string[]): Promise<Ranking> {

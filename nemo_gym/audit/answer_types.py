@@ -1,0 +1,212 @@
+"""The expected answer of a task row, its type, and the form in which the task wants it.
+
+The type is found from the row's members: options beside an expected letter make a choice, a text that is a number makes
+a number. A row can declare it with the member `answer_type`. A row whose answer is not found has the type UNKNOWN: then
+only attempts that no verifier may accept are made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from nemo_gym.json_objects import parse_json
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_params, read_verifier_metadata
+
+_GOLD_KEYS = (
+    "expected_answer", "answer", "ground_truth", "target", "reference_answer", "gold", "correct_answer", "label",
+    "expected", "solution",
+)  # fmt: skip
+_TYPE_KEY = "answer_type"
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+
+
+class AnswerType(StrEnum):
+    """What an expected answer is."""
+
+    NUMBER = "number"
+    EXPRESSION = "expression"
+    CHOICE = "choice"
+    TEXT = "text"
+    JSON = "json"
+    SQL = "sql"
+    CALLS = "calls"
+    UNKNOWN = "unknown"
+
+
+class WrittenForm(StrEnum):
+    """Where a task wants the answer to stand."""
+
+    BOXED = "boxed"
+    TAGS = "tags"
+    SQL_BLOCK = "sql block"
+    JSON_BLOCK = "json block"
+    FINAL = "final answer"
+    LINE = "line"
+    PLAIN = "plain"
+
+    def write(self, answer: str) -> str:
+        """Return the text of an attempt with this answer."""
+        match self:
+            case WrittenForm.BOXED:
+                return f"\\boxed{{{answer}}}"
+            case WrittenForm.TAGS:
+                return f"<answer>{answer}</answer>"
+            case WrittenForm.SQL_BLOCK:
+                return f"```sql\n{answer}\n```"
+            case WrittenForm.JSON_BLOCK:
+                return f"```json\n{answer}\n```"
+            case WrittenForm.FINAL:
+                return f"Final answer: {answer}"
+            case WrittenForm.LINE:
+                return f"Answer: {answer}"
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedAnswer:
+    """The right answer of a row."""
+
+    type: AnswerType
+    gold: str = ""
+    """The first right answer, as text."""
+    all_gold: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    """The letters and texts of a choice."""
+    value: Any = None
+    """The JSON value, or the calls."""
+    is_exact: bool = True
+    """False where the row says that case does not matter."""
+    is_strict: bool = False
+    """True where the row says that the answer must have exactly one spelling."""
+
+
+UNKNOWN = ExpectedAnswer(AnswerType.UNKNOWN)
+
+
+def find_answer(row: AnyRow) -> ExpectedAnswer:
+    """Return the expected answer of a task row."""
+    members = {**read_verifier_metadata(row), **row}
+    if isinstance(sql := members.get("sql"), str):
+        return ExpectedAnswer(AnswerType.SQL, sql, (sql,))
+    key = next((key for key in _GOLD_KEYS if members.get(key) not in (None, "", [])), None)
+    if key is None:
+        return UNKNOWN
+    gold = members[key]
+    if members.get("schema_type", "json") != "json":
+        return UNKNOWN  # a value that is to be written in another language
+    if isinstance(calls := _read_calls(gold), list):
+        return ExpectedAnswer(AnswerType.CALLS, value=calls)
+    if isinstance(gold, dict):
+        return ExpectedAnswer(AnswerType.JSON, value=gold)
+    texts = tuple(_write(each) for each in (gold if isinstance(gold, list) else [gold]))
+    if not all(texts):
+        return UNKNOWN
+    options = tuple(_read_options(members.get("options") or members.get("choices")))
+    declared = members.get(_TYPE_KEY)
+    kind = AnswerType(declared) if declared in set(AnswerType) else _find_type(texts[0], options)
+    return ExpectedAnswer(
+        kind,
+        texts[0],
+        texts,
+        options,
+        is_exact=members.get("case_sensitive") is not False,
+        is_strict="strict" in str(members.get("grading_mode", "")),
+    )
+
+
+def _write(gold: object) -> str:
+    if isinstance(gold, bool):
+        return str(gold)
+    return str(gold) if isinstance(gold, str | int | float) else ""
+
+
+def _find_type(gold: str, options: Sequence[tuple[str, str]]) -> AnswerType:
+    if any(gold.strip() == letter for letter, _ in options):
+        return AnswerType.CHOICE
+    if _NUMBER.fullmatch(gold.strip()):
+        return AnswerType.NUMBER
+    if re.search(r"\\[a-z]+|[\^=]|\d\s*[/*+]\s*\d|\bsqrt\b", gold) and len(gold) < 200:
+        return AnswerType.EXPRESSION
+    return AnswerType.TEXT
+
+
+def _read_options(options: object) -> Iterator[tuple[str, str]]:
+    """Yield letters and texts of `[{"A": …}, …]`, `{"A": …}` or `["…", …]`."""
+    if isinstance(options, Mapping):
+        options = [{letter: text} for letter, text in options.items()]
+    for place, option in enumerate(options if isinstance(options, list) else ()):
+        if isinstance(option, Mapping):
+            yield from ((str(letter), str(text)) for letter, text in option.items())
+        else:
+            yield chr(ord("A") + place), str(option)
+
+
+def _read_calls(gold: object) -> list[tuple[str, dict[str, Any]]] | None:
+    """Return the calls of `[{"name": …, "arguments": …}, …]`, also as JSON text; None for anything else."""
+    if isinstance(gold, str) and gold.lstrip().startswith("[{"):
+        try:
+            gold = parse_json(gold.encode())
+        except ValueError:
+            return None
+    if not isinstance(gold, list) or not gold:
+        return None
+    calls = []
+    for call in gold:
+        arguments = call.get("arguments") if isinstance(call, Mapping) else None
+        if isinstance(arguments, str):
+            try:
+                arguments = parse_json(arguments.encode())
+            except ValueError:
+                return None
+        if not isinstance(arguments, dict) or not isinstance(call.get("name"), str):
+            return None
+        calls.append((call["name"], arguments))
+    return calls
+
+
+def read_question(row: AnyRow) -> str:
+    """Return the last user message of a row's prompt."""
+    messages = read_params(row).get("input", "")
+    if isinstance(messages, str):
+        return messages
+    for message in reversed(messages if isinstance(messages, list) else []):
+        if isinstance(message, Mapping) and message.get("role") == "user":
+            content = message.get("content")
+            if isinstance(content, str):
+                return content
+            parts = content if isinstance(content, list) else []
+            return "\n".join(
+                str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part
+            )
+    return ""
+
+
+_SIGNS = {
+    WrittenForm.SQL_BLOCK: "```sql",
+    WrittenForm.JSON_BLOCK: "```json",
+    WrittenForm.BOXED: "\\boxed",
+    WrittenForm.TAGS: "</answer>",
+    WrittenForm.FINAL: "Final answer:",
+    WrittenForm.LINE: "Answer:",
+}
+
+
+def find_asked_forms(row: AnyRow) -> list[WrittenForm]:
+    """Return the forms that the prompt names."""
+    prompt = str(read_params(row).get("instructions") or "") + read_question(row)
+    return [form for form, sign in _SIGNS.items() if sign in prompt]
+
+
+def list_forms(row: AnyRow, kind: AnswerType) -> list[WrittenForm]:
+    """Return the forms to try, the ones that the prompt asks for first."""
+    usual = [WrittenForm.BOXED, WrittenForm.PLAIN, WrittenForm.TAGS, WrittenForm.LINE]
+    by_type = {
+        AnswerType.JSON: [WrittenForm.PLAIN, WrittenForm.JSON_BLOCK],
+        AnswerType.SQL: [WrittenForm.SQL_BLOCK, WrittenForm.PLAIN],
+    }
+    return list(dict.fromkeys([*find_asked_forms(row), *by_type.get(kind, usual)]))

@@ -1,0 +1,148 @@
+"""The audit of an environment of a running gym: its rows, its server, its card."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.audit.answer_audit import RowProbes, settle_gold
+from nemo_gym.audit.answer_types import find_answer
+from nemo_gym.audit.behaviour import RESTARTED, KnownVerdict, compare_again, probe_behaviour
+from nemo_gym.audit.card import OUTCOMES, Card, build_card
+from nemo_gym.audit.gold_scripts import GoldScript
+from nemo_gym.audit.journal import AuditJournal
+from nemo_gym.audit.probing import Prober
+from nemo_gym.audit.running import Budget, Probe, run_probes
+from nemo_gym.audit.universal import draw_universal_answers, settle_universal
+from nemo_gym.json_objects import dump_json
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.models import ReverifyMode
+from nemo_gym.transport import Caller
+
+UNIVERSAL_ANSWERS, UNIVERSAL_TASKS = 40, 20
+_FIRST = 4
+_ONCE = "the environment"
+"""The name of probes that are of no task."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """How to audit."""
+
+    folder: Path
+    seed: int = 0
+    resume: bool = False
+    max_probes: int | None = None
+    at_once: int = 16
+    repeats: bool = True
+    """Also send attempts again, in another order and beside others."""
+    progress: Callable[[int, int], None] = lambda done, of: None
+
+
+@dataclass(slots=True)
+class EnvironmentAudit:
+    """The audit of the resources server `server` with `rows`."""
+
+    name: str
+    server: str
+    rows: Sequence[AnyRow]
+    settings: AuditSettings
+    scripts: Sequence[GoldScript] = ()
+    """Right attempts that are declared beside the rows."""
+    lacks_judge: bool = False
+    """True if the environment refers to a model that has no URL."""
+
+    def count_probes(self) -> int:
+        """Return about how many attempts there would be."""
+        return len(self.rows) * 22 + UNIVERSAL_ANSWERS * min(UNIVERSAL_TASKS, len(self.rows)) + 240
+
+    def describe(self) -> dict[str, Any]:
+        digest = hashlib.sha256(b"\n".join(dump_json(dict(row)) for row in self.rows)).hexdigest()
+        return {"server": self.server, "rows": len(self.rows), "sha256": digest}
+
+    async def run(self, caller: Caller) -> tuple[AuditJournal, Sequence[KnownVerdict]]:
+        """Probe all rows. Returns the journal, and verdicts to compare with after a restart."""
+        settings = self.settings
+        plan = {"audit": self.name, "seed": settings.seed, **self.describe()}
+        journal = AuditJournal(settings.folder / OUTCOMES, plan, resume=settings.resume)
+        probes = RowProbes(
+            await open_prober(caller, self.server),
+            settings.seed,
+            [answer.gold for row in self.rows if (answer := find_answer(row)).gold],
+            self.scripts,
+            draw_universal_answers(UNIVERSAL_ANSWERS, settings.seed),
+        )
+        self.lacks_judge = self.lacks_judge and await self._needs_judge(probes)
+        tasks: dict[str, Probe] = {}
+        for place, row in enumerate(self.rows):
+            name = f"task {place}"
+            if self.lacks_judge:
+                tasks[name] = partial(probes.probe_without_judge, name, row)
+            else:
+                tasks[name] = partial(probes.probe, name, row, tries_universal=place < UNIVERSAL_TASKS)
+        budget = Budget(settings.max_probes)
+        await run_probes(tasks, journal, at_once=settings.at_once, budget=budget, progress=settings.progress)
+        if (
+            self.settings.repeats
+            and _ONCE not in journal.done
+            and not self.lacks_judge
+            and not budget.is_spent
+        ):
+            journal.add(_ONCE, await probe_behaviour(probes.prober, probes.known[:12]))
+        return journal, probes.known[:12]
+
+    async def _needs_judge(self, probes: RowProbes) -> bool:
+        """Return whether a verdict on the first rows fails without the judge."""
+        outcomes = [
+            outcome
+            for row in self.rows[:_FIRST]
+            for outcome in await probes.probe_without_judge("first", row)
+        ]
+        return any(outcome.reward is None or outcome.reward == 0 for outcome in outcomes)
+
+    async def run_again(self, caller: Caller, journal: AuditJournal, known: Sequence[KnownVerdict]) -> None:
+        """Compare verdicts with those of another start of the servers."""
+        prober = await open_prober(caller, self.server)
+        journal.add(RESTARTED, await compare_again(prober, known, RESTARTED))
+
+    def build_card(self, journal: AuditJournal) -> Card:
+        """Return the card of the outcomes, and write it."""
+        outcomes = settle_universal(settle_gold(journal.list_outcomes()))
+        missing = len(self.rows) - sum(name.startswith("task ") for name in journal.done)
+        notes = (
+            [f"{missing} tasks are left out: the budget of {self.settings.max_probes} probes."]
+            if missing
+            else []
+        )
+        if self.lacks_judge:
+            notes.append(
+                "The judge was out of reach, so only that is probed. Name one with --url and --model."
+            )
+        notes += _note_types(self.rows)
+        card = build_card(
+            self.name,
+            outcomes,
+            seed=self.settings.seed,
+            about=self.describe(),
+            notes=notes,
+            tasks=len(self.rows),
+        )
+        card.write(self.settings.folder)
+        return card
+
+
+def _note_types(rows: Sequence[AnyRow]) -> list[str]:
+    types = [find_answer(row).type.value for row in rows]
+    counts = ", ".join(f"{types.count(kind)} {kind}" for kind in dict.fromkeys(types))
+    return [f"Types of the expected answers: {counts}."]
+
+
+async def open_prober(caller: Caller, server: str) -> Prober:
+    """Return a prober of a server; it opens sessions unless the server declares that `verify` needs none."""
+    reply = await caller.call(server, "GET", "/reverify_mode", repeatable=True)
+    is_stateless = reply.ok and reply.json() == ReverifyMode.STATELESS
+    return Prober(caller, server, seeds=not is_stateless)

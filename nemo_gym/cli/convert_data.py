@@ -1,0 +1,36 @@
+"""`ng_convert_data`: make task rows of rows in the form of Chat Completions, or of a JSON array."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from nemo_gym.cli.command import Command, ExitCode, Keys
+
+
+class ConvertKeys(Keys):
+    input_jsonl_fpath: str = Field(
+        description="Rows with `messages` or nested tools; JSONL, or one JSON array."
+    )
+    output_jsonl_fpath: str = Field(description="The file for the task rows.")
+
+
+COMMAND = Command(
+    name="ng_convert_data",
+    summary="Make task rows of rows in the form of Chat Completions, or of a JSON array.",
+    example="ng_convert_data +input_jsonl_fpath=chat.json +output_jsonl_fpath=tasks.jsonl",
+    keys=ConvertKeys,
+)
+
+
+def convert_data(keys: ConvertKeys) -> int:
+    from nemo_gym.datasets.converting import convert_dataset
+
+    output = Path(keys.output_jsonl_fpath)
+    count = convert_dataset(Path(keys.input_jsonl_fpath), output)
+    print(f"{output}: {count:,} rows")
+    return ExitCode.COMPLETE
+
+
+main = COMMAND.entry_point(convert_data)

@@ -1,0 +1,290 @@
+"""Runs × environments: the figures of each run on each environment, the differences of any two, and what differs.
+
+An environment is an agent of a run. Tasks are paired by their content, as in `comparison`. The figures of a cell are
+those of the run's metrics, over all of its tasks; a paired difference is over the tasks that both runs have scored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.metrics import (
+    AgentMetrics,
+    has_partial_rewards,
+    mean,
+    measure_interval,
+    read_time_account,
+)
+from nemo_gym.rollouts.lookback.account import RunAccount
+from nemo_gym.rollouts.lookback.comparison import TaskKey, compute_interval, task_title
+from nemo_gym.rollouts.lookback.score_tables import DEFAULT_SCORE, ScoredTask, label_runs, name_run
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.manifest import Manifest
+from nemo_gym.rollouts.output.run_facts import KeyDifference, RunFacts, find_differences, read_facts
+from nemo_gym.rollouts.plan.compression import holds_text
+from nemo_gym.rollouts.plan.task_content import task_digest
+from nemo_gym.rows.compose import number_row
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import RolloutId, identity_in
+from nemo_gym.rows.parts import read_agent_or_unknown
+from nemo_gym.rows.verdict import is_scored
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["read_run_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The figures of a run on an environment."""
+
+    tasks: int
+    scored: int
+    failed: int
+    """Rollouts without a score."""
+    mean: float | None
+    low: float | None
+    high: float | None
+    """The 95 % interval of the mean, clustered by task, within the range of scores; None below two tasks."""
+    best_at: dict[int, float]
+    """k → the expected best score of k rollouts of a task."""
+    is_pass: bool
+    """Whether all scores are 0 or 1, so that `best_at` is pass@k."""
+    tokens: float | None
+    """Mean tokens of a rollout."""
+    seconds: float | None
+    """Mean seconds of a rollout."""
+    phases: dict[str, float]
+    """Mean seconds by phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRun:
+    """A run with its cells by environment."""
+
+    path: Path
+    label: str
+    """The model, or the name of the file; no two runs have the same."""
+    facts: RunFacts
+    started_at: str | None
+    cells: Mapping[str, Cell]
+    account: RunAccount
+    scores: Mapping[str, Mapping[TaskKey, ScoredTask]] = field(repr=False)
+
+
+class PairedDifference(NamedTuple):
+    """The mean difference of two runs over the tasks that both have scored."""
+
+    environment: str
+    before: str
+    after: str
+    difference: float
+    """The mean of `after` less that of `before`."""
+    low: float | None
+    high: float | None
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """Several runs, side by side."""
+
+    score: str
+    runs: tuple[TableRun, ...]
+    environments: tuple[str, ...]
+    pairs: tuple[PairedDifference, ...]
+    """Of any two runs, on each environment that both have; the earlier one of the table is `before`."""
+    differences: tuple[KeyDifference, ...]
+    """The keys of the configuration in which the runs differ."""
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a record for each run and environment, with all figures; lists of them make a data frame."""
+        return [
+            {
+                "run": run.label,
+                "path": str(run.path),
+                "environment": name,
+                "model": ", ".join(run.facts.models) or None,
+                "started_at": run.started_at,
+                **{
+                    key: value
+                    for key, value in asdict(cell).items()
+                    if key not in ("best_at", "phases", "is_pass")
+                },
+                **{f"{'pass' if cell.is_pass else 'best'}@{k}": value for k, value in cell.best_at.items()},
+                **{f"seconds/{phase}": seconds for phase, seconds in cell.phases.items()},
+            }
+            for run in self.runs
+            for name, cell in run.cells.items()
+        ]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the records as a data frame. Raises `ConfigError` if pandas is not installed."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ConfigError(
+                "pandas is not installed", code="no_pandas", remedy="Install it: pip install pandas"
+            ) from error
+        return pandas.DataFrame(self.to_records())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the table as JSON."""
+        return {
+            "score": self.score,
+            "environments": list(self.environments),
+            "runs": [
+                {
+                    "label": run.label,
+                    "path": run.account.to_json()["path"],
+                    "started_at": run.started_at,
+                    **run.facts.to_json(),
+                    "cells": {name: asdict(cell) for name, cell in run.cells.items()},
+                    "notes": list(run.account.notes()),
+                }
+                for run in self.runs
+            ],
+            "pairs": [pair._asdict() for pair in self.pairs],
+            "differences": [each._asdict() for each in self.differences],
+        }
+
+
+def read_run_table(
+    paths: Sequence[Path], *, score: str = DEFAULT_SCORE, problems: list[str] | None = None
+) -> RunTable:
+    """Return the table of the runs with these files of scored rows, by the number `score` of their rows.
+
+    If a run lacks its task rows, tasks are paired by their input alone. Raises `ConfigError` for a missing or damaged
+    run. With `problems`, damaged lines are left out, and described there.
+    """
+    whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
+    manifests = [_read_manifest(RunFiles.from_existing(path).manifest) for path in paths]
+    labels = label_runs(
+        [name_run(path, each.identity if each else {}) for path, each in zip(paths, manifests, strict=True)],
+        paths,
+    )
+    runs = tuple(
+        _read_run(path, label, manifest, score, whole_tasks=whole, problems=problems)
+        for path, label, manifest in zip(paths, labels, manifests, strict=True)
+    )
+    environments = tuple(dict.fromkeys(name for run in runs for name in sorted(run.cells)))
+    differences = find_differences([each.identity if each else None for each in manifests])
+    return RunTable(score, runs, environments, tuple(_pair_all(runs, environments)), tuple(differences))
+
+
+def _read_manifest(path: Path) -> Manifest | None:
+    with suppress(ConfigError):  # the figures of a run need no manifest
+        return Manifest.read(path)
+    return None
+
+
+def _read_run(
+    path: Path,
+    label: str,
+    manifest: Manifest | None,
+    score: str,
+    *,
+    whole_tasks: bool,
+    problems: list[str] | None,
+) -> TableRun:
+    with closing(StoredRun(path, problems)) as run:
+        account = run.open_account()
+        metrics: dict[str, AgentMetrics] = {}
+        reader = _TaskReader(run, whole_tasks)
+        for identity in sorted({*run.scored, *run.list_failed()}):
+            row: AnyRow = (run.scored if identity in run.scored else run.failures).row(identity)
+            row = row if identity_in(row) is not None else number_row(row, identity)
+            agent = read_agent_or_unknown(row)
+            record = metrics.setdefault(agent, AgentMetrics(scores=(score,))).add(row)
+            value = record.measurements.get(score) if is_scored(row) else None
+            if identity in run.scored:
+                account.add_score(row, value)
+            reader.add(agent, identity, row, value)
+    start = manifest.starts[-1] if manifest is not None and manifest.starts else {}
+    return TableRun(
+        path,
+        label,
+        read_facts(manifest.identity, start) if manifest is not None else RunFacts(),
+        start.get("started_at"),
+        {
+            agent: _build_cell(agent, each.result()["agent_metrics"], score)
+            for agent, each in sorted(metrics.items())
+        },
+        account,
+        reader.tasks,
+    )
+
+
+class _TaskReader:
+    """Gathers the scores of a run by environment and content of the task."""
+
+    def __init__(self, run: StoredRun, whole_tasks: bool) -> None:
+        self._run = run
+        self._whole = whole_tasks
+        self._keys: dict[tuple[str, int], TaskKey] = {}
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self.tasks: dict[str, dict[TaskKey, ScoredTask]] = {}
+
+    def add(self, agent: str, identity: RolloutId, row: AnyRow, value: float | None) -> None:
+        """Add an attempt; None for one without a score, which still numbers tasks of equal content."""
+        place = agent, identity.task
+        tasks = self.tasks.setdefault(agent, {})
+        if place not in self._keys:
+            task = self._run.tasks.row(identity) if identity in self._run.tasks else row
+            content = task_digest(task, whole=self._whole)
+            self._keys[place] = content, self._seen[agent, content]
+            self._seen[agent, content] += 1
+            tasks[self._keys[place]] = ScoredTask(identity.task, task_title(row))
+        if value is not None:
+            tasks[self._keys[place]].scores.append(value)
+
+
+def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
+    interval = measure_interval(metrics, score)
+    times = read_time_account(agent, metrics)
+    best = (
+        (int(key.removeprefix("pass@").partition("/")[0]), value)
+        for key, value in metrics.items()
+        if key.startswith("pass@") and key.endswith(f"/{score}") and key[5 : -len(score) - 1].isdecimal()
+    )
+    rollouts = metrics.get("count/rollouts", 0)
+    scored = metrics.get("count/scored", 0)
+    return Cell(
+        tasks=metrics.get("count/tasks", 0),
+        scored=scored,
+        failed=rollouts - scored,
+        mean=metrics.get(f"mean/{score}"),
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        best_at={k: value / 100 for k, value in sorted(best)},
+        is_pass=not has_partial_rewards(metrics, score),
+        tokens=metrics.get("mean/total_tokens", metrics.get("mean/output_tokens")),
+        seconds=times.seconds if times else None,
+        phases=dict(times.phases) if times else {},
+    )
+
+
+def _pair_all(runs: Sequence[TableRun], environments: Sequence[str]) -> Iterator[PairedDifference]:
+    for environment in environments:
+        for before, after in combinations(runs, 2):
+            own, other = (run.scores.get(environment, {}) for run in (before, after))
+            differences = [
+                mean(other[key].scores) - mean(task.scores)
+                for key, task in own.items()
+                if task.scores and key in other and other[key].scores
+            ]
+            if differences:
+                interval = compute_interval(differences)
+                low, high = (interval.low, interval.high) if interval else (None, None)
+                yield PairedDifference(
+                    environment, before.label, after.label, mean(differences), low, high, len(differences)
+                )

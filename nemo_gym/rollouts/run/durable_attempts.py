@@ -1,0 +1,261 @@
+"""Attempts that continue where an earlier one was interrupted, and the records that make it possible.
+
+Which failure is continued: one of the machinery (a lost session or node, a server or an engine that is gone, a judge
+that failed after the last turn), and an attempt whose collector was killed. A failure of the task itself, a used budget
+and a refused request are not. The same failure at the same call twice, or a mismatch, is followed by an attempt that
+begins afresh.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from nemo_gym import clock
+from nemo_gym.engines.attempts.plans import ReplayMode, ReplayPlan
+from nemo_gym.engines.attempts.record import AttemptRecord, read_attempt
+from nemo_gym.engines.attempts.replay import STALE, build_mismatch_failure
+from nemo_gym.engines.record.tape import MISMATCH
+from nemo_gym.failures import Boundary, ConfigError, Failure
+from nemo_gym.rollouts.output.attempt_records import AttemptRecords
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
+from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, Failed, Scored
+from nemo_gym.rollouts.run.options import DurabilityOptions
+from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
+from nemo_gym.rows.compose import add_replay, append_replay
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.transport import Caller, Deadline, RetryBudget, read_reply_failure
+from nemo_gym.transport.control import DURABLE_RUNS
+
+_ANSWERS_WITHIN_S, _LAST_WITHIN_S = 30.0, 2.0
+_LOST = (MISMATCH, STALE)
+"""The failures after which an attempt begins afresh."""
+
+
+class _Ended(NamedTuple):
+    """How an attempt at a rollout has ended, and with how many answered calls."""
+
+    failure: Failure
+    calls: int
+
+
+@dataclass(slots=True)
+class DurableAttempts:
+    """The attempts of a durable run."""
+
+    agents: AgentAttempter
+    records: AttemptRecords
+    options: DurabilityOptions
+    caller: Caller
+    models: Sequence[str]
+    """The model servers that record."""
+    continued: int = 0
+    """The attempts that went on where an earlier one had ended."""
+    _ended: dict[RolloutId, _Ended] = field(default_factory=dict)
+
+    async def attempt(self, task: PlannedAttempt) -> AttemptResult:
+        """Make an attempt, which continues the one before if that was interrupted."""
+        source = None
+        if self.records.may_continue(task.identity):
+            source = await asyncio.to_thread(self.records.find_longest, task.identity)
+        name = self.records.name_next(task.identity)
+        if source is not None:
+            plan = self.build_plan(source)
+            await asyncio.to_thread(plan.write, self.records.folder / name.folder)
+            self.continued += 1
+        began = clock.monotonic()
+        result = await self.agents.attempt(task, str(name))
+        folder = self.records.folder / name.folder
+        if source is not None:
+            seconds = clock.monotonic() - began
+            result = await asyncio.to_thread(self.check_replay, result, source, folder, seconds)
+        await self._note_end(task.identity, result, folder)
+        return result
+
+    def build_plan(self, source: Path) -> ReplayPlan:
+        """Return the plan of an attempt that continues another one."""
+        options = self.options
+        return ReplayPlan(
+            mode=ReplayMode.CONTINUE,
+            source=str(source),
+            noise=[*options.replay_noise],
+            strict=options.replay_strict,
+            max_staleness=options.max_replay_staleness,
+        )
+
+    def check_replay(
+        self, result: AttemptResult, source: Path, folder: Path, seconds: float
+    ) -> AttemptResult:
+        """Return the result of a replaying attempt with its account, or the failure of one that did not repeat."""
+        record, recorded = read_attempt(folder), len(read_attempt(source).list_answered())
+        failure = find_replay_failure(recorded, record, result, self.options)
+        if failure is not None:
+            return failure
+        assert isinstance(result, AgentAnswer)
+        about = describe_replay(record, source.name, ReplayMode.CONTINUE, self.options, seconds)
+        encoded = append_replay(result.encoded, about) if result.encoded is not None else None
+        return AgentAnswer(add_replay(result.row, about), encoded)
+
+    async def _note_end(self, identity: RolloutId, result: AttemptResult, folder: Path) -> None:
+        """Decide whether the next attempt at the rollout may continue this one."""
+        if not isinstance(result, Failure) or not _is_continuable(result):
+            self.records.refuse_earlier(identity)
+            self._ended.pop(identity, None)
+            return
+        record = await asyncio.to_thread(read_attempt, folder)
+        ended = _Ended(result, len(record.list_answered()))
+        before = self._ended.get(identity)
+        if before is not None and (before.failure.code, before.calls) == (result.code, ended.calls):
+            self.records.refuse_earlier(identity)
+        self._ended[identity] = ended
+
+    def note_settled(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
+        """Delete the records of a rollout whose row is in its file, or that no resumed run could continue."""
+        identity = planned.identity
+        ended = self._ended.pop(identity, None)
+        if self.options.keep_attempts == "all":
+            return
+        is_failed = isinstance(result, Failed)
+        if is_failed and (self.options.keep_attempts == "failed" or ended is not None):
+            return
+        self.records.delete(identity)
+
+    async def tell_models(self) -> None:
+        """Tell every process of the model servers of the run. Raises `ConfigError` if one cannot record it."""
+        about = {"run": self.records.run, "durability": self.options.durability}
+        folder = self.records.folder.resolve()
+        for server in self.models:
+            if self.records.earlier_run is not None:
+                await self._post(server, {"run": self.records.earlier_run}, is_last=True)
+            for written in await self._post(server, {**about, "folder": str(folder)}):
+                try:
+                    (folder / str(written)).unlink()
+                except FileNotFoundError as error:
+                    raise ConfigError(
+                        f"`{server}` writes the records of attempts to another {folder}: no disk is shared",
+                        code="records_not_shared",
+                        remedy="Write the rows to a folder that all machines of the gym share, or +durability=off.",
+                    ) from error
+
+    async def end(self, *, is_complete: bool = True) -> list[str]:
+        """Tell the model servers that a complete run has ended. Return notes for the closing table.
+
+        One that was stopped ends at once. The start that resumes it tells them.
+        """
+        for server in self.models if is_complete else ():
+            await self._post(server, {"run": self.records.run}, is_last=True)
+        kept = await asyncio.to_thread(self.records.end)
+        return list(self._describe(kept.attempts, kept.bytes))
+
+    def _describe(self, attempts: int, size: int) -> Iterator[str]:
+        if self.records.changes:
+            listed = "; ".join(map(str, self.records.changes[:3]))
+            yield f"interrupted attempts of the earlier start began afresh, because the run has changed: {listed}"
+        if self.continued:
+            yield f"{self.continued:,} attempts went on where an earlier one was interrupted"
+        yield (
+            f"attempt records: {_write_bytes(self.records.written)} deleted with their rows safe, {_write_bytes(size)} "
+            f"kept of {attempts:,} attempts"
+            + (f" in {self.records.folder} (gym forget deletes them)" if attempts else "")
+        )
+
+    async def _post(self, server: str, body: Mapping[str, Any], *, is_last: bool = False) -> list[str | None]:
+        """Post to every process of a model server, and return the names that they wrote."""
+        urls = self.caller.directory.replicas(server)
+        by_url = self.caller.narrow_to_urls(urls, RetryBudget(attempts=1) if is_last else None)
+        within_s, dumped = _LAST_WITHIN_S if is_last else _ANSWERS_WITHIN_S, orjson.dumps(body)
+        asking = (
+            by_url.call(url, "POST", DURABLE_RUNS, body=dumped, deadline=Deadline.after(within_s))
+            for url in urls
+        )
+        written: list[str | None] = []
+        for reply in await asyncio.gather(*asking, return_exceptions=is_last):
+            if isinstance(reply, BaseException):
+                continue  # a server that is gone needs not be told
+            if not reply.ok and not is_last:
+                failure = read_reply_failure(reply)
+                raise ConfigError(
+                    f"`{server}` cannot record attempts: {failure.message if failure else f'HTTP {reply.status}'}",
+                    code="not_durable",
+                    remedy=(failure.remedy if failure else None) or "Run without +durability.",
+                )
+            written.append(orjson.loads(reply.body).get("written") if reply.ok else None)
+        return written
+
+
+async def begin_durable(
+    agents: AgentAttempter,
+    records: AttemptRecords,
+    options: DurabilityOptions,
+    caller: Caller,
+    servers: Collection[str],
+    config: Mapping[str, Any],
+) -> DurableAttempts:
+    """Return the attempts of a durable run, after its model servers were told. Raises `ConfigError`."""
+    models = sorted(name for name in servers if is_server(config.get(name), MODEL_TYPE))
+    attempts = DurableAttempts(agents, records, options, caller, models)
+    await attempts.tell_models()
+    return attempts
+
+
+def describe_replay(
+    record: AttemptRecord, source: str, mode: ReplayMode, options: DurabilityOptions, seconds: float
+) -> dict[str, Any]:
+    """Return what a row says of its replay."""
+    answered = record.list_answered()
+    replayed = sum(call.replayed is not None for call in answered)
+    noise: dict[str, int] = {}
+    for call in record.calls:
+        for name, count in call.noise.items():
+            noise[name] = noise.get(name, 0) + count
+    return {
+        "source": source,
+        "mode": mode.value,
+        "calls_replayed": replayed,
+        "calls_live": len(answered) - replayed,
+        "observations_compared": sum(call.compared for call in record.calls),
+        "noise": noise,
+        "instructions_changed": any(call.instructions_changed for call in record.calls),
+        "strict": options.replay_strict,
+        "seconds": round(seconds, 3),
+    }
+
+
+def find_replay_failure(
+    recorded: int, record: AttemptRecord, result: AttemptResult, options: DurabilityOptions
+) -> Failure | None:
+    """Return the failure of an attempt that replays `recorded` calls; None if it has repeated them and has a row."""
+    failure = _find_mismatch(recorded, record, result)
+    if failure is None and isinstance(result, Failure):
+        failure = result
+    if failure is not None and failure.code in _LOST and options.on_mismatch == "fail":
+        return replace(failure, retryable=False)
+    return failure
+
+
+def _find_mismatch(recorded: int, record: AttemptRecord, result: AttemptResult) -> Failure | None:
+    """Return the failure of a replay of `recorded` calls that did not repeat them, even if its agent went on."""
+    replayed = sum(call.replayed is not None for call in record.list_answered())
+    if record.mismatches:
+        text = str(record.mismatches[0].get("text"))
+    elif isinstance(result, AgentAnswer) and replayed < recorded:
+        text = f"the replayed attempt ended after {replayed} of {recorded} recorded calls"
+    else:
+        return None
+    return build_mismatch_failure(text).failure
+
+
+def _is_continuable(failure: Failure) -> bool:
+    """Return whether a failure is one of the machinery, after which the attempt can go on."""
+    is_ended = failure.boundary in (Boundary.DEADLINE, Boundary.CANCELLED, Boundary.CONFIG)
+    return failure.retryable and not is_ended and failure.code not in _LOST
+
+
+def _write_bytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,} bytes"

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+from nemo_gym.audit.answer_audit import ELSEWHERE, GOLD, NOTHING, OMISSION, RowProbes, settle_gold
+from nemo_gym.audit.outcomes import Conclusion, ProbeOutcome, Right
+from nemo_gym.audit.probing import Prober
+from nemo_gym.testing import read_rows
+from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport.moving_caller import build_caller
+from resources_servers.workplace_assistant.app import WorkplaceServer
+from tests.audit.planted_verifiers import NUMBERS, is_number, open_gym
+
+
+async def probe(verify: Any, row: Any) -> dict[str, list[ProbeOutcome]]:
+    gym, caller = open_gym(verify)
+    async with gym.running():
+        outcomes = await RowProbes(Prober(caller, "planted"), 0).probe("t", row, tries_universal=False)
+    return {
+        kind: [each for each in outcomes if each.kind == kind] for kind in {each.kind for each in outcomes}
+    }
+
+
+async def test_the_form_in_which_gold_is_accepted_is_that_of_all_attempts() -> None:
+    found = await probe(lambda text, row: text == f"<answer>{row['expected_answer']}</answer>", NUMBERS[1])
+    assert found[GOLD][0].conclusion is Conclusion.RIGHT
+    assert found["one more"][0].probe == "<answer>74</answer>"
+
+
+async def test_without_an_accepted_gold_nothing_else_must_be_accepted() -> None:
+    found = await probe(lambda text, row: False, NUMBERS[1])
+    assert found[GOLD][0].conclusion is Conclusion.FALSE_REJECT
+    assert "gold in German" not in found
+    assert found["empty"][0].conclusion is Conclusion.RIGHT
+
+
+async def test_a_state_environment_is_probed_with_its_expected_calls() -> None:
+    gym = InProcessGym()
+    gym.add(WorkplaceServer, "office")
+    rows = read_rows("resources_servers/workplace_assistant/data/example.jsonl")
+    async with gym.running():
+        probes = RowProbes(Prober(build_caller(gym.config, gym.transport, None), "office"), 0)
+        outcomes = [each for row in rows[:2] for each in await probes.probe("t", row, tries_universal=False)]
+    assert {GOLD, NOTHING, ELSEWHERE} <= {each.kind for each in outcomes} <= {
+        GOLD, NOTHING, ELSEWHERE, OMISSION, "empty", "I do not know",
+    }  # fmt: skip
+    assert {each.conclusion for each in outcomes} == {Conclusion.RIGHT}
+
+
+async def test_a_judge_that_is_down_must_be_a_failure() -> None:
+    gym, caller = open_gym(lambda text, row: False)
+    async with gym.running():
+        (outcome,) = await RowProbes(Prober(caller, "planted"), 0).probe_without_judge("t", NUMBERS[0])
+    assert outcome.conclusion is Conclusion.FALSE_REJECT
+    _, caller = open_gym(is_number)
+    (outcome,) = await RowProbes(Prober(caller, "gone"), 0).probe_without_judge("t", NUMBERS[0])
+    assert outcome.conclusion is Conclusion.RIGHT
+
+
+def test_many_rejected_golds_are_the_audits_doubt() -> None:
+    def gold(conclusion: Conclusion) -> ProbeOutcome:
+        return ProbeOutcome("t", GOLD, Right.ACCEPT, conclusion, 0.0)
+
+    few = [gold(Conclusion.RIGHT)] * 9 + [gold(Conclusion.FALSE_REJECT)]
+    many = [gold(Conclusion.RIGHT)] * 5 + [gold(Conclusion.FALSE_REJECT)] * 5
+    assert settle_gold(few) == few
+    assert settle_gold(many)[-1].conclusion is Conclusion.UNDECIDED

@@ -1,0 +1,155 @@
+"""The law of each operator, by a second opinion that shares no code with verifiers."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sqlite3
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nemo_gym.audit.answer_types import UNKNOWN, AnswerType, ExpectedAnswer, WrittenForm
+from nemo_gym.audit.operators import (
+    make_attempts,
+    miss_choice,
+    miss_expression,
+    miss_json,
+    miss_number,
+    miss_sql,
+    respell_choice,
+    respell_json,
+    respell_number,
+    respell_sql,
+)
+from nemo_gym.audit.outcomes import Right
+
+_WORDS = {"billion": Fraction(10**9), "thousandths": Fraction(1, 1000)}
+
+
+def read_value(text: str) -> Fraction:
+    """The value of a number with separators, dollars, braces, a power of ten or a number word."""
+    plain = text.strip("$").replace(",", "").removeprefix("{").removesuffix("}")
+    if " \\cdot 10^{" in plain:
+        digits, _, power = plain.partition(" \\cdot 10^{")
+        return Fraction(digits) * Fraction(10) ** int(power)
+    if plain.lstrip("-").startswith("10^{"):
+        return Fraction(-1 if plain.startswith("-") else 1) * Fraction(10) ** int(plain.partition("{")[2])
+    digits, _, word = plain.partition(" ")
+    return Fraction(digits) * _WORDS.get(word, Fraction(1))
+
+
+numbers = st.one_of(
+    st.integers(-(10**30), 10**30).map(str),
+    st.integers(1000, 10**9).map("{:,}".format),
+    st.decimals(-1000, 1000, places=4, allow_nan=False).map("{:f}".format),
+    st.integers(1, 9999).map("0.00000{}".format),
+    st.just("0.00001"),
+)
+
+
+@given(numbers)
+def test_respelled_numbers_are_the_same_and_missed_ones_are_others(gold: str) -> None:
+    answer = ExpectedAnswer(AnswerType.NUMBER, gold, (gold,))
+    value = read_value(gold)
+    for kind, text in respell_number(answer):
+        assert read_value(text) == value, kind
+    missed = dict(miss_number(answer))
+    for kind, text in missed.items():
+        assert read_value(text) != value, (kind, text)
+    assert missed
+
+
+@given(
+    st.recursive(
+        st.integers() | st.text() | st.booleans(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_respelled_json_is_the_same_value_and_missed_json_is_not(member: object) -> None:
+    value = {"id": 7, "member": member}
+    answer = ExpectedAnswer(AnswerType.JSON, value=value)
+    for kind, text in respell_json(answer):
+        assert json.loads(text) == value, kind
+    for kind, text in miss_json(answer):
+        try:
+            assert json.loads(text) != value, kind
+        except json.JSONDecodeError:
+            assert kind == "cut off"
+
+
+@given(st.integers(2, 12), st.data())
+def test_other_letters_are_other_letters(count: int, data: st.DataObject) -> None:
+    letters = [chr(ord("A") + at) for at in range(count)]
+    gold = data.draw(st.sampled_from(letters))
+    answer = ExpectedAnswer(AnswerType.CHOICE, gold, (gold,), tuple((letter, "x") for letter in letters))
+    for kind, text in respell_choice(answer):
+        assert set(re.findall(r"\b[A-Z]\b", text)) == {gold}, kind
+    for kind, text in miss_choice(answer):
+        assert set(re.findall("[A-Z]", text)) != {gold}, kind
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from("abc")), max_size=5), st.integers(0, 9))
+def test_missed_queries_have_another_result(rows: list[tuple[int, str]], limit: int) -> None:
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE t (n INT, c TEXT)")
+    database.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    gold = f"SELECT n, c FROM t WHERE n <= {limit} ORDER BY n, c"
+    answer = ExpectedAnswer(AnswerType.SQL, gold, (gold,))
+    expected = database.execute(gold)
+    columns, result = len(expected.description), expected.fetchall()
+    for kind, query in respell_sql(answer):
+        assert database.execute(query).fetchall() == result, kind
+    for kind, query in miss_sql(answer):
+        try:
+            found = database.execute(query)
+        except sqlite3.OperationalError:
+            assert kind == "syntax error"
+            continue
+        has_other_columns = found.description is None or len(found.description) != columns
+        assert has_other_columns or found.fetchall() != result, kind
+
+
+def test_an_expression_without_a_finite_value_is_not_increased() -> None:
+    for gold in ("x=3", "(-\\infty, 2]", "\\{1, 2\\}", "3 \\pm 1", "\\text{no}"):
+        assert dict(miss_expression(ExpectedAnswer(AnswerType.EXPRESSION, gold, (gold,)))) == {}
+    assert dict(miss_expression(ExpectedAnswer(AnswerType.EXPRESSION, "\\frac{1}{2}", ("",))))
+
+
+def make(
+    answer: ExpectedAnswer, form: WrittenForm = WrittenForm.BOXED, question: str = "Which?"
+) -> dict[str, Right]:
+    attempts = make_attempts(answer, form, question, other="12", chance=random.Random(0))
+    return {attempt.text: attempt.right for attempt in attempts}
+
+
+def test_what_is_taken_back_or_says_nothing_must_be_rejected() -> None:
+    attempts = make(ExpectedAnswer(AnswerType.NUMBER, "7", ("7",)))
+    assert attempts[""] is attempts["\\boxed{}"] is attempts["\\boxed{12}"] is Right.REJECT
+    assert [text for text, right in attempts.items() if text.startswith("\\boxed{7}\nWait")]
+    assert attempts["答案是 \\boxed{7}。"] is Right.ACCEPT
+
+
+def test_another_rows_answer_is_no_miss_if_it_is_the_same() -> None:
+    attempts = make(ExpectedAnswer(AnswerType.NUMBER, "12.0", ("12.0",)))
+    assert attempts["\\boxed{13.0}"] is Right.REJECT
+    assert "\\boxed{12}" not in attempts
+
+
+def test_without_an_expected_answer_nothing_is_sure() -> None:
+    attempts = make_attempts(UNKNOWN, WrittenForm.PLAIN, "Q", other=None, chance=random.Random(0))
+    assert {(attempt.right, attempt.is_sure) for attempt in attempts} == {(Right.REJECT, False)}
+
+
+def test_an_echo_of_a_prompt_that_has_the_answer_is_not_sure() -> None:
+    answer = ExpectedAnswer(AnswerType.TEXT, "level", ("level",))
+    by_kind = {
+        attempt.kind: attempt.is_sure
+        for attempt in make_attempts(
+            answer, WrittenForm.PLAIN, "Write 'level' backwards.", other=None, chance=random.Random(0)
+        )
+    }
+    assert not by_kind["prompt echoed"]
+    assert by_kind["empty"]

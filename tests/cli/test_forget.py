@@ -1,0 +1,25 @@
+"""`ng_forget` and `gym forget`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.cli.forget import main
+from tests.rollouts.recorded_attempts import leave_attempt
+
+
+def test_all_records_are_deleted_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "out.jsonl"
+    rows.write_text("{}\n")
+    for number in range(2):
+        leave_attempt(tmp_path / "out_attempts" / f"0.{number}.a0", answered=1)
+    with pytest.raises(SystemExit) as ended:
+        main([f"+input_jsonl_fpath={rows}", "+json=true"])
+    assert not ended.value.code
+    told = json.loads(capsys.readouterr().out)
+    assert told["attempts"] == 2
+    assert told["bytes"] > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]

@@ -1,0 +1,187 @@
+"""Which attempt continues which: rules, with records that a double of the agents leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import orjson
+import pytest
+
+from nemo_gym.engines.attempts.names import new_run, parse_name
+from nemo_gym.engines.attempts.noise import CLASSES
+from nemo_gym.engines.attempts.plans import read_plan
+from nemo_gym.failures import Boundary, ConfigError, Failure
+from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, classify
+from nemo_gym.rollouts.run.durable_attempts import DurableAttempts, begin_durable
+from nemo_gym.rollouts.run.options import DurabilityOptions, NoiseClass
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.keys import REPLAY_KEY
+from nemo_gym.transport import Caller, Directory, InMemoryTransport
+from tests.rollouts.doubles import scored
+from tests.rollouts.recorded_attempts import leave_attempt
+
+IDENTITY = RolloutId(0, 0)
+TASK = PlannedAttempt(IDENTITY, "agent", IDENTITY.head() + b'"responses_create_params":{"input":"x"}}')
+LOST = Failure(Boundary.VERIFIER, "session_lost", "the session is lost", retryable=True)
+GONE = Failure(Boundary.ENGINE, "connect_refused", "the engine is gone", retryable=True)
+WRONG = Failure(Boundary.AGENT, "KeyError", "a bug")
+LATE = Failure(Boundary.DEADLINE, "rollout_deadline", "too late", retryable=True)
+DISAGREES = Failure(Boundary.ENGINE, "replay_mismatch", "call 2 differs", retryable=True)
+
+
+class Played(NamedTuple):
+    """What an attempt leaves, and how it ends."""
+
+    answered: int
+    result: Failure | None = None
+    replayed: int = 0
+    mismatch: bool = False
+
+
+class Agents:
+    """Attempts that leave records and end as they are told."""
+
+    def __init__(self, folder: Path, plays: Sequence[Played]) -> None:
+        self.folder = folder
+        self.plays = list(plays)
+        self.sources: list[str | None] = []
+
+    async def attempt(self, task: PlannedAttempt, session: str | None = None) -> AttemptResult:
+        name = parse_name(session or "")
+        assert name is not None
+        folder = self.folder / name.folder
+        plan = read_plan(folder)
+        self.sources.append(Path(plan.source).name if plan is not None else None)
+        play = self.plays.pop(0)
+        leave_attempt(folder, answered=play.answered, replayed=play.replayed, mismatch=play.mismatch)
+        return play.result or scored(task)
+
+
+async def play(
+    folder: Path, *plays: Played, **options: Any
+) -> tuple[DurableAttempts, Agents, list[AttemptResult]]:
+    records = AttemptRecords(folder, new_run())
+    agents = Agents(folder, plays)
+    caller = Caller(Directory({}), InMemoryTransport())
+    attempts = DurableAttempts(agents, records, DurabilityOptions(**options), caller, [])  # type: ignore[arg-type]
+    return attempts, agents, [await attempts.attempt(TASK) for _ in plays]
+
+
+@pytest.mark.parametrize("failure", [LOST, GONE])
+async def test_a_failure_of_the_machinery_is_continued(tmp_path: Path, failure: Failure) -> None:
+    _, agents, results = await play(tmp_path, Played(3, failure), Played(5, replayed=3))
+    assert agents.sources == [None, "0.0.a0"]
+    assert isinstance(results[1], AgentAnswer)
+    about = results[1].row[REPLAY_KEY]
+    assert (about["source"], about["calls_replayed"], about["calls_live"]) == ("0.0.a0", 3, 2)
+    assert about["observations_compared"] == 3
+
+
+async def test_the_bytes_of_a_row_get_its_replay_at_the_end(tmp_path: Path) -> None:
+    attempts, _, _ = await play(tmp_path, Played(1, LOST))
+    leave_attempt(tmp_path / "0.0.a1", answered=1, replayed=1)
+    answer = AgentAnswer({"n": 1}, b'{"n":123456789012345678901234567890}')
+    result = attempts.check_replay(answer, tmp_path / "0.0.a0", tmp_path / "0.0.a1", 0.25)
+    assert isinstance(result, AgentAnswer)
+    assert result.encoded is not None
+    assert result.encoded.startswith(b'{"n":123456789012345678901234567890,"_ng_replay":{"source":"0.0.a0"')
+    assert orjson.loads(result.encoded)[REPLAY_KEY]["seconds"] == 0.25
+
+
+@pytest.mark.parametrize("failure", [WRONG, LATE])
+async def test_a_failure_of_the_task_or_its_time_is_not_continued(tmp_path: Path, failure: Failure) -> None:
+    _, agents, _ = await play(tmp_path, Played(3, failure), Played(3))
+    assert agents.sources == [None, None]
+
+
+async def test_an_attempt_without_an_answered_call_begins_afresh(tmp_path: Path) -> None:
+    _, agents, _ = await play(tmp_path, Played(0, LOST), Played(3))
+    assert agents.sources == [None, None]
+
+
+async def test_the_same_failure_at_the_same_call_twice_is_followed_by_a_fresh_attempt(tmp_path: Path) -> None:
+    plays = [Played(3, LOST), Played(3, LOST, replayed=3), Played(4)]
+    _, agents, _ = await play(tmp_path, *plays)
+    assert agents.sources == [None, "0.0.a0", None]
+
+
+async def test_a_later_failure_is_continued_again_and_one_during_the_replay_from_the_longer_record(
+    tmp_path: Path,
+) -> None:
+    plays = [Played(3, LOST), Played(5, LOST, replayed=3), Played(2, GONE, replayed=2), Played(6, replayed=5)]
+    _, agents, _ = await play(tmp_path, *plays)
+    assert agents.sources == [None, "0.0.a0", "0.0.a1", "0.0.a1"]
+
+
+@pytest.mark.parametrize(("on_mismatch", "is_retryable"), [("restart", True), ("fail", False)])
+async def test_a_mismatch_is_a_failure_and_then_a_fresh_attempt(
+    tmp_path: Path, on_mismatch: str, is_retryable: bool
+) -> None:
+    plays = [Played(3, LOST), Played(1, DISAGREES, replayed=1, mismatch=True), Played(3)]
+    _, agents, results = await play(tmp_path, *plays, on_mismatch=on_mismatch)
+    failure = results[1]
+    assert isinstance(failure, Failure)
+    assert (failure.code, failure.retryable) == ("replay_mismatch", is_retryable)
+    assert agents.sources == [None, "0.0.a0", None]
+
+
+async def test_an_agent_that_goes_on_after_a_mismatch_has_failed_all_the_same(tmp_path: Path) -> None:
+    _, _, results = await play(tmp_path, Played(3, LOST), Played(4, replayed=1, mismatch=True))
+    assert isinstance(results[1], Failure)
+    assert results[1].message == "call 2 differs"
+
+
+async def test_an_agent_that_ends_early_has_not_repeated_itself(tmp_path: Path) -> None:
+    _, _, results = await play(tmp_path, Played(3, LOST), Played(2, replayed=2))
+    assert isinstance(results[1], Failure)
+    assert results[1].message == "the replayed attempt ended after 2 of 3 recorded calls"
+
+
+@pytest.mark.parametrize(
+    ("keeps", "failure", "kept"),
+    [
+        ("none", None, 0),
+        ("none", WRONG, 0),
+        ("none", LOST, 1),
+        ("failed", WRONG, 1),
+        ("failed", None, 0),
+        ("all", None, 1),
+    ],
+)
+async def test_records_are_kept_as_long_as_they_are_of_use(
+    tmp_path: Path, keeps: str, failure: Failure | None, kept: int
+) -> None:
+    attempts, _, (result,) = await play(tmp_path, Played(2, failure), keep_attempts=keeps)
+    attempts.note_settled(TASK, classify(TASK, result))
+    assert len(list(list_attempts(tmp_path))) == kept
+    (note,) = await attempts.end()
+    assert ("gym forget" in note) is bool(kept)
+
+
+async def test_a_model_server_that_writes_elsewhere_is_refused(tmp_path: Path) -> None:
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b'{"written": ".proof"}'})
+
+    config: dict[str, Any] = {
+        "policy": {"responses_api_models": {"vllm_model": {}}},
+        "env": {"resources_servers": {"x": {}}},
+    }
+    caller = Caller(Directory({"policy": ["http://policy"]}), InMemoryTransport({"http://policy": answer}))
+    with pytest.raises(ConfigError, match="no disk is shared"):
+        await begin_durable(
+            Agents(tmp_path, []),  # type: ignore[arg-type]
+            AttemptRecords(tmp_path, new_run()),
+            DurabilityOptions(),
+            caller,
+            config.keys(),
+            config,
+        )
+
+
+def test_the_declared_classes_are_those_that_exist() -> None:
+    assert set(get_args(NoiseClass)) == set(CLASSES)
