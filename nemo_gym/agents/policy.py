@@ -13,7 +13,7 @@ import orjson
 
 from nemo_gym.agents.tools import FailedToolCall, ToolClient
 from nemo_gym.episodes.driver import Act, read_failure
-from nemo_gym.failures import AgentError, GymError, build_error
+from nemo_gym.failures import AgentError, Failure, build_error
 from nemo_gym.responses.schemas import add_counts
 from nemo_gym.rows.compose import mark_failed_output, note_failed_call
 from nemo_gym.rows.verdict import EndReason
@@ -121,9 +121,9 @@ class Policy:
         self.trajectory.add_answer(answer)
         return answer
 
-    def find_cut(self, error: GymError) -> EndReason | None:
-        """Return the reason for which a failed model call ends the conversation; None for any other failure."""
-        return _CUTS.get(error.failure.code) if self.trajectory.steps else None
+    def is_spent_budget(self, failure: Failure) -> bool:
+        """Return whether a failed call of any model ends the conversation because the rollout's budget is spent."""
+        return failure.code == BUDGET_SPENT and bool(self.trajectory.steps)
 
     async def take_turn(self, tools: ToolClient, max_steps: int | None) -> EndReason:
         """Call the model and the requested tools until the model answers without a tool call.

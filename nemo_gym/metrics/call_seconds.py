@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.timing import SECONDS, SHOWN_PHASES, CallKind, read_timed_calls
@@ -51,7 +51,8 @@ class CallSeconds:
         return found
 
 
-class SlowCall(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SlowCall:
     """The tool, or the verifier, of an agent that takes most seconds a call."""
 
     agent: str

@@ -64,10 +64,9 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
                 try:
                     said = await user.speak()
                 except GymError as error:
-                    reason = policy.find_cut(error)
-                    if reason is None:
+                    if not policy.is_spent_budget(error.failure):
                         raise
-                    return reason
+                    return EndReason.BUDGET
                 if said.text:
                     policy.trajectory.add_user_message(
                         said.text, simulated_by=self.config.user_model_server.name

@@ -26,7 +26,7 @@ NOT_RUN = {
     "gateway.md": 1,
     "gym.md": 1,  # a benchmark of the hub
     "install.md": 1,
-    "metrics.md": 1,  # a notebook, with the figures of a reader's runs
+    "metrics.md": 1,  # two runs, and pandas
     "performance.md": 2,
     "quick_start.md": 2,  # vLLM, the engine stub
     "sandboxes.md": 1,

@@ -92,7 +92,7 @@ def test_a_tool_that_raises_stops_the_run_and_a_resume_after_the_correction_repe
     assert len(rows) == 20
     assert not any("_ng_tool_errors" in row for row in rows)
     (metrics,) = json.loads((folder / "r_aggregate_metrics.json").read_text())
-    assert not [name for name in metrics["agent_metrics"] if "tool" in name]
+    assert not [name for name in metrics["agent_metrics"] if "tool_" in name]
 
 
 def test_without_the_rule_the_run_ends_and_says_what_failed(

@@ -29,8 +29,20 @@ ENVIRONMENTS, AGENTS = SERVERS[:5], SERVERS[5:]
 EXAMPLES = PARENT_DIR / "resources_servers" / "example_single_tool_call" / "data" / "example.jsonl"
 COLUMNS_OF_SERVERS = {
     80: ["server", "state", "port", "calls", "errors", "open"],
-    120: ["server", "state", "port", "calls", "errors", "open", "memory", "restarts", "kind"],
-    200: ["server", "state", "port", "calls", "errors", "open", "memory", "restarts", "kind", "url"],
+    120: ["server", "state", "port", "calls", "errors", "open", "s/call", "memory", "restarts", "kind"],
+    200: [
+        "server",
+        "state",
+        "port",
+        "calls",
+        "errors",
+        "open",
+        "s/call",
+        "memory",
+        "restarts",
+        "kind",
+        "url",
+    ],
 }
 COLUMNS_OF_AGENTS = {
     80: ["agent", "failed", "reward", "pass@1", "pass@2"],
@@ -39,7 +51,7 @@ COLUMNS_OF_AGENTS = {
     ],
     200: [
         "agent", "tasks", "rollouts", "completed", "truncated", "failed", "missing", "reward", "95 % interval",
-        "pass@1", "pass@2", "coverage",
+        "pass@1", "pass@2", "tokens", "seconds", "coverage",
     ],
 }  # fmt: skip
 
@@ -153,8 +165,9 @@ def test_a_collection_shows_its_course_and_then_its_table(
         closing = terminal.wait_for_end()
         assert terminal.exit_code == 0
     assert max(map(len, course)) <= width
-    bar, figures, reward, rate = course[-4:]
-    assert re.search(r"━+ +\d+ % \d:\d\d$", bar)
+    places = [number for number, line in enumerate(course) if re.search(r"━+ +\d+ % \d:\d\d$", line)]
+    _, figures, *wrapped, reward, rate = course[places[-1] :]
+    assert "control: gym ctl" in " ".join([figures, *wrapped])
     assert re.match(
         r"\d+/60 rollouts  [\d.]+/s  (\d:\d\d left  )?mean reward \d\.\d{3}  \d+ in flight", figures
     )

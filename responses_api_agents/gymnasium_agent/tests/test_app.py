@@ -98,7 +98,7 @@ async def test_steps_follow_answers_until_the_environment_is_done() -> None:
     assert (row["terminated"], row["truncated"], row["info"]) == (True, False, {"result": "won"})
     assert (row["_ng_outcome"], row["_ng_end_reason"]) == ("completed", "terminated")
     assert (row["level"], row["_ng_usage"]["total_tokens"]) == (3, 30)
-    assert set(row["_ng_timing"]) == {"seed_session", "act", "total"}
+    assert set(row["_ng_timing"]) == {"seed_session", "act", "total", "queue", "calls"}
 
 
 async def test_the_policy_reads_the_row_then_what_the_environment_shows() -> None:

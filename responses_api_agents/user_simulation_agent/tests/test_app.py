@@ -200,6 +200,11 @@ async def test_a_user_model_that_fails_is_named() -> None:
     assert (failure.boundary, failure.hops) == (Boundary.ENGINE, ("user_model",))
 
 
+async def test_a_user_model_that_overflows_later_does_not_end_the_policys_attempt() -> None:
+    failure = await Gym(["One.", "Two."], ["Go on.", "overflow"]).failure(row_of(USER))
+    assert (failure.boundary, failure.hops) == (Boundary.ENGINE, ("user_model",))
+
+
 async def test_a_row_without_instructions_is_refused() -> None:
     failure = await Gym(["One."], [STOP]).failure({"responses_create_params": {"input": "count"}})
     assert (failure.code, failure.param) == ("invalid_row", "user_simulation")
