@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from nemo_gym.cli.command import EXIT_CODES, Command, ExitCode, Keys, several
+from nemo_gym.sources.task_folders.lint.findings import DEFAULT_RULES, LintRule
 
 if TYPE_CHECKING:
     from nemo_gym.sources.task_folders.checking import FolderCheck
@@ -34,7 +35,9 @@ class CheckTasksKeys(Keys):
     readable: str | list[str] = Field(
         [], description="Folders of this machine that sandboxes show read-only."
     )
-    select: str | list[str] = Field([], description="Rules of the linter, by default all but two.")
+    select: LintRule | list[LintRule] = Field(
+        [], description="Rules of the linter, by default all but root-agent and unpinned-image."
+    )
     as_json: bool = Field(False, alias="json", description="Print JSON.")
 
 
@@ -62,10 +65,9 @@ def check(keys: CheckTasksKeys) -> int:
 async def _check_all(keys: CheckTasksKeys, terms: Any) -> list[FolderCheck]:
     from nemo_gym.sources.task_folders.checking import check_folders
     from nemo_gym.sources.task_folders.dataset import find_tasks
-    from nemo_gym.sources.task_folders.lint.findings import DEFAULT_RULES, LintRule
 
     dataset = find_tasks(Path(keys.folder))
-    rules = {LintRule(each) for each in several(keys.select)} or DEFAULT_RULES
+    rules = (keys.select if isinstance(keys.select, list) else [keys.select]) or DEFAULT_RULES
     checks = []
     async for each in check_folders(dataset, terms, _build_sandboxes(keys), rules, keys.repeats):
         checks.append(each)
@@ -96,7 +98,7 @@ def _describe(checks: list[FolderCheck]) -> Iterator[str]:
             yield f"{'ok' if each.is_right else 'WRONG':<6}{each.name}{f' ({rewards})' if rewards else ''}"
         yield from (fold_text(f"      {problem}", terminal_width()) for problem in each.problems)
         if len(checks) == 1:
-            yield from (f"      lint: {finding.message} [{finding.rule}]" for finding in each.findings)
+            yield from (f"      lint: {finding.describe(each.root)}" for finding in each.findings)
     wrong = Counter(problem.split(":", 1)[0] for each in checks for problem in each.problems)
     rules = Counter(finding.rule.value for each in checks for finding in each.findings)
     yield f"{sum(each.is_right for each in checks):,} of {len(checks):,} folders are right"

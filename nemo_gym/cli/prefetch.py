@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from nemo_gym.cli.command import EXIT_CODES, Command, ExitCode, Keys, several
+
+if TYPE_CHECKING:
+    from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider
 
 
 class PrefetchKeys(Keys):
@@ -40,26 +43,25 @@ def prefetch(keys: PrefetchKeys) -> int:
     return asyncio.run(_fetch(keys, RootlessProvider(store=keys.store)))
 
 
-async def _fetch(keys: PrefetchKeys, provider: Any) -> int:
+async def _fetch(keys: PrefetchKeys, provider: RootlessProvider) -> int:
     from nemo_gym.failures import GymError
-    from nemo_gym.sandbox.providers.rootless.build import BuildOptions, build_image
     from nemo_gym.sandbox.providers.rootless.debian import install_debian
     from nemo_gym.sources.task_folders.dataset import find_tasks
     from nemo_gym.sources.task_folders.folder import FolderTask
+    from nemo_gym.sources.task_folders.sandboxes import ImageTerms, Sandboxes
 
     packages = several(keys.packages)
     print(f"base system: {await install_debian(provider.store, packages)}")
-    failed = 0
-    tasks = find_tasks(Path(keys.folder)).load() if keys.folder else ()
-    for task in tasks:
+    sandboxes, failed = Sandboxes(provider, ImageTerms(keys.build_network, packages)), 0
+    for task in find_tasks(Path(keys.folder)).load() if keys.folder else ():
         try:
             if not isinstance(task, FolderTask):
                 raise task
             images = [task.find_verifier_image(step) for step in task.steps]
             separate = {image.folder: image.settings for image in images if image is not None}
             for folder, settings in {task.environment: task.settings.environment, **separate}.items():
-                options = BuildOptions(keys.build_network, settings.build_timeout_sec, packages)
-                print(f"{task.name}: {await build_image(provider, folder, options)}", flush=True)
+                image, _ = await sandboxes.find_image(settings, folder)
+                print(f"{task.name}: {image}", flush=True)
         except GymError as error:
             failed += 1
             print(f"{error.failure.message}", file=sys.stderr)

@@ -18,6 +18,7 @@ Denied calls fail with EPERM. They would let a program leave its limits:
 from __future__ import annotations
 
 import errno
+import os
 import platform
 import socket
 import struct
@@ -80,18 +81,8 @@ _DENIED = (
     *("sched_setattr", "sched_setparam", "sched_setscheduler", "setns", "setpriority"),
 )
 _OWNERSHIP = (
-    *("chown", "fchown", "fchownat", "lchown", "mknod", "mknodat", "capset"),
-    *(
-        "setuid",
-        "setgid",
-        "setreuid",
-        "setregid",
-        "setresuid",
-        "setresgid",
-        "setfsuid",
-        "setfsgid",
-        "setgroups",
-    ),
+    *("chown", "fchown", "fchownat", "lchown", "mknod", "mknodat", "capset", "setgroups"),
+    *("setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid"),
 )
 _DENIED_TO_ROOT = (
     *("io_uring_setup", "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "memfd_secret"),
@@ -223,6 +214,14 @@ def root_call_filter(machine: str | None = None) -> bytes | None:
     """
     known = _MACHINES.get(machine or platform.machine())
     return None if known is None else b"".join(_root_instructions(known))
+
+
+def write_filter(instructions: bytes) -> int:
+    """Return the descriptor of a new file with a filter; bubblewrap reads it to its end."""
+    file = os.memfd_create("filter")
+    os.write(file, instructions)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _root_instructions(machine: _Machine) -> Iterator[bytes]:

@@ -36,3 +36,14 @@ def test_json_has_every_finding(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run(f"+folder={tmp_path}", "+json=true", "+select=[root-agent]") == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert [finding["rule"] for finding in found["findings"]] == ["root-agent"]
+
+
+def test_a_finding_names_its_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_task(tmp_path / "right")
+    assert run(f"+folder={tmp_path}", "+select=[unpinned-image]") == 0
+    assert "lint: environment/Dockerfile:1: FROM: the image ubuntu:22.04" in capsys.readouterr().out
+
+
+def test_a_rule_that_is_none_is_refused_with_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("+folder=nowhere", "+select=[root-agent,bogus]") == 2
+    assert "'unpinned-image'" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from nemo_gym.failures import GymError
 from nemo_gym.sources.task_folders.dataset import FolderDataset
@@ -33,11 +34,15 @@ class Play(StrEnum):
 class FolderCheck:
     """The checks of one folder."""
 
-    name: str
+    root: Path
     problems: list[str] = field(default_factory=list)
     findings: list[LintFinding] = field(default_factory=list)
     rewards: dict[str, list[float]] = field(default_factory=dict)
     """Play → its rewards."""
+
+    @property
+    def name(self) -> str:
+        return self.root.name
 
     @property
     def is_right(self) -> bool:
@@ -54,9 +59,9 @@ async def check_folders(
     """Yield the checks of every folder, in order; without `sandboxes`, those that start nothing."""
     for task in dataset.load():
         if not isinstance(task, FolderTask):
-            yield FolderCheck(task.root.name, [f"{task.reason}: {task.failure.message}"])
+            yield FolderCheck(task.root, [f"{task.reason}: {task.failure.message}"])
             continue
-        check = FolderCheck(task.name, findings=lint_folder(task.root, rules))
+        check = FolderCheck(task.root, findings=lint_folder(task.root, rules))
         refusals = find_refusals(task, terms)
         check.problems += [f"{each.reason}: {each.field}: {each.message}" for each in refusals]
         if sandboxes is not None and not refusals:

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -25,10 +25,6 @@ DATASET_FILE: Final = "dataset.toml"
 
 class DatasetInfo(BaseModel):
     name: str
-    version: str | None = None
-    description: str = ""
-    authors: list[dict[str, Any]] = Field(default_factory=list)
-    keywords: list[str] = Field(default_factory=list)
 
 
 class NamedDigest(BaseModel):
@@ -45,17 +41,11 @@ class GymTable(BaseModel):
     license: str | None = None
     type: str | None = None
     source: str | None = None
-    allowed_agents: list[str] | None = None
-    domain: str | None = None
-    verified: bool | None = None
-    defaults: dict[str, Any] = Field(default_factory=dict)
-    tasks: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
 class DatasetSettings(BaseModel):
-    """A whole `dataset.toml`."""
+    """A `dataset.toml`, as far as it is read."""
 
-    schema_version: str = "1.0"
     dataset: DatasetInfo
     tasks: list[NamedDigest] = Field(default_factory=list)
     files: list[NamedDigest] = Field(default_factory=list)

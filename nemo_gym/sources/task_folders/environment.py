@@ -98,7 +98,6 @@ class TrialSession:
     """A trial, and the answers of its verifier by turn."""
 
     trial: Trial
-    slot: asyncio.Semaphore
     answers: dict[int, asyncio.Future[dict[str, Any]]] = field(default_factory=dict)
 
 
@@ -149,7 +148,7 @@ class TaskFoldersServer(SimpleResourcesServer):
             )
         await self._slots.acquire()
         trial = Trial(task, self._sandboxes, frozenset(self.config.task_variables))
-        self._sessions[session] = TrialSession(trial, self._slots)
+        self._sessions[session] = TrialSession(trial)
         await trial.start()
         return TaskFoldersSeedResponse(sandbox_access=await self._describe_access(trial))
 
@@ -161,7 +160,7 @@ class TaskFoldersServer(SimpleResourcesServer):
             "provider_config_ref": provider.name,
             "descriptor": await trial.sandbox.sandbox.serialize(),
         }
-        user = trial.agent_user
+        user = trial.agent.user
         return {"connection": connection, "user": None if user is None else str(user)}
 
     async def release_session(self, session_id: str) -> None:
@@ -170,7 +169,7 @@ class TaskFoldersServer(SimpleResourcesServer):
             try:
                 await held.trial.close()
             finally:
-                held.slot.release()
+                self._slots.release()
 
     async def bash(self, request: Request, body: ShellCommand) -> dict[str, Any]:
         """Run a bash command in the task's sandbox, and return its output and exit status."""
@@ -221,7 +220,7 @@ class TaskFoldersServer(SimpleResourcesServer):
             step = trial.step
             following = {
                 "input": [{"type": "message", "role": "user", "content": trial.task.instruction(step)}],
-                AGENT_TIMEOUT_KEY: trial.agent_timeout_s,
+                AGENT_TIMEOUT_KEY: trial.agent.timeout_sec,
             }
             return {MAIN_REWARD: 0.0, NEXT_TURN_KEY: following}
         rewards = trial.combine()

@@ -28,7 +28,6 @@ from nemo_gym.sources.task_folders.settings import (
 SETTINGS_FILE: Final = "task.toml"
 _CANARY = re.compile(r"(?:<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 _LONGEST_TEXT = 4 << 20
-_TEST, _SOLVE = "test", "solve"
 _ENDINGS = {"linux": ".sh", "windows": ".bat"}
 _IMAGE_FILES = ("Dockerfile", "docker-compose.yaml")
 VERIFIER_PROGRAM: Final = "verifier.py"
@@ -91,18 +90,21 @@ class FolderTask:
         """Return the instruction of a step, or of a task without steps."""
         return strip_canary(read_text(self.folder(step) / "instruction.md", self.root))
 
-    def find_test(self, step: StepSettings | None, system: str) -> Path | None:
+    def name_test(self, image: VerifierImage | None = None) -> str:
+        """Return the name of a test script for the system of its verifier."""
+        settings = image.settings if image is not None else self.settings.environment
+        return f"test{_ENDINGS[settings.os]}"
+
+    def find_test(self, step: StepSettings | None, image: VerifierImage | None = None) -> Path | None:
         """Return the test script of a step or, if it has none, of the task."""
-        scripts = [self.folder(step) / "tests", self.tests]
-        found = (folder / f"{_TEST}{_ENDINGS[system]}" for folder in scripts)
+        found = (folder / self.name_test(image) for folder in (self.folder(step) / "tests", self.tests))
         return next((path for path in found if path.exists()), None)
 
     def find_solution(self, step: StepSettings | None = None) -> Path | None:
         """Return the solution script of a step or, if it has no folder for one, of the task."""
-        ending = _ENDINGS[self.settings.environment.os]
         own = self.folder(step) / "solution"
         folder = own if own.exists() else self.root / "solution"
-        path = folder / f"{_SOLVE}{ending}"
+        path = folder / f"solve{_ENDINGS[self.settings.environment.os]}"
         return path if path.exists() else None
 
     def find_verifier_image(self, step: StepSettings | None = None) -> VerifierImage | None:
@@ -182,12 +184,11 @@ def _check_step(task: FolderTask, step: StepSettings | None) -> None:
     image = task.find_verifier_image(step)
     if image is not None and image.has_tests:
         return
-    system = image.settings.os if image is not None else task.settings.environment.os
-    test = task.find_test(step, system)
+    test = task.find_test(step, image)
     if test is None:
         if (folder / "tests" / VERIFIER_PROGRAM).is_file() or (task.tests / VERIFIER_PROGRAM).is_file():
             return
-        name = f"tests/{_TEST}{_ENDINGS[system]}"
+        name = f"tests/{task.name_test(image)}"
         raise TaskFolderError(
             task.root, "missing_tests", f"it has no {name}", f"Write {name}, which writes its reward."
         )

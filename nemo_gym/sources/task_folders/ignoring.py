@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
 IGNORE_FILE = ".harborignore"
 _SCOPES = frozenset({"tests", "solution"})
-_DEFAULT_IGNORED = ("__pycache__/", "*.pyc", ".DS_Store", "*.swp", "*.swo", "*~")
+_DEFAULT_RULES = GitIgnoreSpec.from_lines(["__pycache__/", "*.pyc", ".DS_Store", "*.swp", "*.swo", "*~"])
 
 
 class FolderLinkError(ValueError):
@@ -62,7 +61,7 @@ class FileFilter:
                 return []
             if not file.resolve().is_relative_to(self.root):
                 raise FolderLinkError(f"{file} leads outside of the task")
-            self._rules[folder] = GitIgnoreSpec.from_lines(file.read_text(encoding="utf-8").splitlines())
+            self._rules[folder] = _read_spec(file)
         return [(depth, self._rules[folder])]
 
 
@@ -117,16 +116,11 @@ def list_entries(folder: Path, files: FileFilter) -> Iterator[Path]:
                         waiting.append(path)
 
 
-@cache
-def _default_rules() -> GitIgnoreSpec:
-    return GitIgnoreSpec.from_lines(_DEFAULT_IGNORED)
-
-
 def read_ignored(root: Path) -> GitIgnoreSpec:
     """Return the rules of the task's `.gitignore`, or the usual ones: its files are no part of the task's identity."""
     file = root / ".gitignore"
-    return (
-        GitIgnoreSpec.from_lines(file.read_text(encoding="utf-8").splitlines())
-        if file.is_file()
-        else _default_rules()
-    )
+    return _read_spec(file) if file.is_file() else _DEFAULT_RULES
+
+
+def _read_spec(file: Path) -> GitIgnoreSpec:
+    return GitIgnoreSpec.from_lines(file.read_text(encoding="utf-8").splitlines())

@@ -14,7 +14,7 @@ import tempfile
 import urllib.request
 import zipfile
 from pathlib import Path, PurePosixPath
-from typing import IO, Final
+from typing import Final
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
@@ -83,17 +83,14 @@ class _NoOtherScheme(urllib.request.HTTPRedirectHandler):
 def _download(url: str, archive: Path) -> None:
     opener = urllib.request.build_opener(_NoOtherScheme())
     with opener.open(url, timeout=_TIMEOUT_S) as reply, archive.open("wb") as file:
-        _copy(reply, file, MOST_BYTES)
+        while chunk := reply.read(_CHUNK):
+            file.write(chunk)
+            _check_size(1, file.tell())
 
 
-def _copy(source: IO[bytes], target: IO[bytes], most: int) -> int:
-    """Copy a stream and return what is left of `most` bytes. Raises ValueError for a longer one."""
-    while chunk := source.read(_CHUNK):
-        most -= len(chunk)
-        if most < 0:
-            raise ValueError(f"it has more than {MOST_BYTES >> 30} GiB")
-        target.write(chunk)
-    return most
+def _check_size(files: int, size: int) -> None:
+    if files > MOST_FILES or size > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_FILES:,} files or {MOST_BYTES >> 30} GiB")
 
 
 def _copy_folder(source: Path, new: Path) -> None:
@@ -104,36 +101,27 @@ def _copy_folder(source: Path, new: Path) -> None:
 
 
 def _unpack_tar(archive: Path, new: Path) -> None:
-    left, count = MOST_BYTES, 0
+    size = 0
     with tarfile.open(archive) as tar:
-        for member in tar:
-            left, count = left - member.size, count + 1
-            if left < 0 or count > MOST_FILES:
-                raise ValueError("it is too large")
+        for count, member in enumerate(tar, 1):
+            size += member.size
+            _check_size(count, size)
             if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
                 raise ValueError(f"{member.name} is no file, folder or link")
             tar.extract(member, new, filter="data")
 
 
 def _unpack_zip(archive: Path, new: Path) -> None:
-    left = MOST_BYTES
     with zipfile.ZipFile(archive) as content:
         members = content.infolist()
-        if len(members) > MOST_FILES:
-            raise ValueError("it is too large")
+        _check_size(len(members), sum(member.file_size for member in members))
         for member in members:
             path = PurePosixPath(member.filename)
             if path.is_absolute() or ".." in path.parts or "\\" in member.filename:
                 raise ValueError(f"{member.filename} leads outside of it")
             if stat.S_ISLNK(member.external_attr >> 16):
                 raise ValueError(f"{member.filename} is a link")
-            place = new / path
-            if member.is_dir():
-                place.mkdir(parents=True, exist_ok=True)
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with content.open(member) as source, place.open("wb") as target:
-                left = _copy(source, target, left)
+        content.extractall(new)  # it reads no more than the sizes that were checked
 
 
 def _find_root(new: Path) -> Path:

@@ -13,12 +13,11 @@ from nemo_gym.sources.task_folders.settings import (
     NetworkMode,
     PhaseNetwork,
     StepSettings,
-    VerifierMode,
     list_artifacts,
 )
 from nemo_gym.sources.task_folders.values import find_host_variables
 
-ROOTLESS, DOCKER, PODMAN = "rootless", "docker", "podman"
+ROOTLESS = "rootless"
 COMPOSE_FILE = "docker-compose.yaml"
 
 
@@ -154,8 +153,7 @@ def _find_variables(field: str, env: dict[str, str], terms: Terms) -> Iterator[U
 
 
 def _find_services(task: FolderTask, step: StepSettings | None, place: str) -> Iterator[UnmetNeed]:
-    hooks = [*task.settings.verifier.collect, *(step.verifier.collect if step is not None else ())]
-    services = {hook.service for hook in hooks}
+    services = {hook.service for hook in task.settings.find_verifier(step).collect}
     services |= {each.service for each in list_artifacts(task.settings, step) if each.service}
     for service in sorted(services - {MAIN_SERVICE}):
         yield UnmetNeed(f"{place}verifier.collect", "compose", f"the service {service!r} needs Compose")
@@ -171,15 +169,11 @@ def list_deviations(task: FolderTask, terms: Terms) -> list[str]:
         return found
     if settings.environment.docker_image:
         found.append(f"docker_image = {settings.environment.docker_image!r} is made anew of the Dockerfile")
-    users = {settings.agent.user, settings.verifier.user, *(step.agent.user for step in settings.steps or ())}
+    users = {settings.find_agent(step).user for step in task.steps}
+    users |= {settings.find_verifier(step).user for step in task.steps}
     if users - {None, "root", 0, "0"}:
         found.append("other users than root have root's rights in their sandbox")
     found += [
         f"{name} is not limited" for name in ("cpus", "storage_mb") if getattr(settings.environment, name)
     ]
     return found
-
-
-def has_separate_verifier(task: FolderTask) -> bool:
-    """Return whether a verifier of a task runs in a sandbox of its own."""
-    return any(task.settings.find_mode(step) is VerifierMode.SEPARATE for step in task.steps)

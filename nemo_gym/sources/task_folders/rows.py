@@ -90,8 +90,7 @@ def build_row(task: FolderTask, dataset: FolderDataset, terms: Terms) -> TaskRow
         "deviations": list_deviations(task, terms),
         "steps": len(settings.steps or ()),
     }
-    timeout_s = step.agent.timeout_sec if step is not None else None
-    timeout_s = timeout_s if timeout_s is not None else settings.agent.timeout_sec
+    timeout_s = settings.find_agent(step).timeout_sec
     row: dict[str, Any] = {
         "task_id": task.name,
         "folder_digest": task.digest,

@@ -9,6 +9,7 @@ import math
 import re
 import tomllib
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
@@ -28,6 +29,8 @@ from nemo_gym.sources.task_folders.values import (
 
 MAIN_SERVICE: Final = "main"
 """The service in which the agent works."""
+PUBLISHED: Final = "/logs/artifacts"
+"""The folder that every agent may publish files in."""
 _TASK_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*")
 
 
@@ -57,9 +60,8 @@ Host = Annotated[str, AfterValidator(check_host)]
 
 
 def _check_hosts(mode: NetworkMode | None, hosts: list[str] | None) -> None:
-    if mode is None and hosts is not None:
-        raise ValueError("allowed_hosts needs network_mode = 'allowlist'")
-    if mode is not None and mode is not NetworkMode.ALLOWLIST and hosts:
+    is_stated = hosts is not None if mode is None else bool(hosts)
+    if is_stated and mode is not NetworkMode.ALLOWLIST:
         raise ValueError("allowed_hosts needs network_mode = 'allowlist'")
 
 
@@ -257,6 +259,16 @@ class Artifact(BaseModel):
     """Patterns of `tar --exclude`."""
     service: Annotated[str | None, AfterValidator(check_service)] = None
 
+    @property
+    def place(self) -> PurePosixPath:
+        """Its place below the folder of all artifacts."""
+        parts = PurePosixPath(self.destination or self.source).parts
+        return PurePosixPath(*(part for part in parts if part not in ("/", "..")))
+
+    def overlaps(self, other: Artifact) -> bool:
+        """Return whether one of two artifacts lies at the place of the other, or below it."""
+        return self.place.is_relative_to(other.place) or other.place.is_relative_to(self.place)
+
     @model_validator(mode="after")
     def _check_absolute(self) -> Self:
         if self.service not in (None, MAIN_SERVICE) and not is_absolute(self.source):
@@ -321,6 +333,21 @@ class TaskSettings(BaseModel):
         of_step = step.verifier.stated_mode if step is not None else None
         return of_step or self.verifier.stated_mode or VerifierMode.SHARED
 
+    def find_agent(self, step: StepSettings | None) -> AgentSettings:
+        """Return the settings of the agent in a step: its own before the task's."""
+        own = () if step is None else step.agent
+        return self.agent.model_copy(update={name: value for name, value in own if value is not None})
+
+    def find_verifier(self, step: StepSettings | None) -> VerifierSettings:
+        """Return the settings of the verifier of a step: its own limit, the hooks and variables of both."""
+        task = self.verifier
+        if step is None:
+            return task
+        own = step.verifier
+        user = own.user if own.user is not None else task.user
+        both = {"env": {**task.env, **own.env}, "collect": [*task.collect, *own.collect]}
+        return own.model_copy(update={"user": user, **both})
+
 
 def parse_settings(text: str) -> TaskSettings:
     """Parse `task.toml`. Raises ValueError (of TOML or pydantic) with every fault."""
@@ -336,7 +363,3 @@ def list_artifacts(settings: TaskSettings, step: StepSettings | None = None) -> 
         for each in found
     )
     return found if is_named else [Artifact(source=PUBLISHED), *found]
-
-
-PUBLISHED: Final = "/logs/artifacts"
-"""The folder that every agent may publish files in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -62,10 +63,8 @@ def write_task(folder: Path) -> list[Path]:
         check_step_name(folder.name)
     except ValueError as error:
         raise ConfigError(f"A task cannot have this name: {error}.", code="invalid_name") from error
-    name = "".join(
-        char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in folder.name
-    )
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", folder.name).lstrip("._-") or "task"
     for path, text in FILES.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text.replace("{name}", name.lstrip("._-") or "task"), encoding="utf-8")
+        (folder / path).write_text(text.replace("{name}", name), encoding="utf-8")
     return [folder / path for path in FILES]

@@ -35,6 +35,7 @@ from nemo_gym.sources.task_folders.rewards import (
 )
 from nemo_gym.sources.task_folders.sandboxes import Sandboxes, TrialSandbox
 from nemo_gym.sources.task_folders.settings import (
+    AgentSettings,
     Artifact,
     HealthCheckSettings,
     StepSettings,
@@ -92,19 +93,13 @@ class Trial:
         return steps[min(len(self.verdicts), len(steps) - 1)]
 
     @property
-    def agent_user(self) -> str | int | None:
-        own = self.step.agent.user if self.step is not None else None
-        return own if own is not None else self.task.settings.agent.user
-
-    @property
-    def agent_timeout_s(self) -> float | None:
-        """The seconds of the agent in this step; None for no limit."""
-        own = self.step.agent.timeout_sec if self.step is not None else None
-        return own if own is not None else self.task.settings.agent.timeout_sec
+    def agent(self) -> AgentSettings:
+        """The settings of the agent in this step."""
+        return self.task.settings.find_agent(self.step)
 
     def left_s(self) -> float | None:
         """The seconds that the agent has left in this step; None for no limit."""
-        limit = self.agent_timeout_s
+        limit = self.agent.timeout_sec
         return None if limit is None else limit - (clock.monotonic() - self._began)
 
     async def start(self) -> None:
@@ -129,7 +124,7 @@ class Trial:
 
     async def run_command(self, command: str, timeout_s: float) -> SandboxExecResult:
         """Run a command of the agent."""
-        return await self.sandbox.exec(command, timeout_s=timeout_s, user=self.agent_user)
+        return await self.sandbox.exec(command, timeout_s=timeout_s, user=self.agent.user)
 
     async def play_solution(self) -> SandboxExecResult:
         """Run the task's own solution of this step in the place of an agent. Raises VerifierError if there is none."""
@@ -141,7 +136,7 @@ class Trial:
         await self.sandbox.require(f"chmod +x {path}", "Preparing the solution")
         env = {"DEBIAN_FRONTEND": "noninteractive", **self._fill(self.task.settings.solution.env)}
         return await self.sandbox.exec(
-            f"({path}) > /logs/agent/oracle.txt 2>&1", timeout_s=self.left_s(), user=self.agent_user, env=env
+            f"({path}) > /logs/agent/oracle.txt 2>&1", timeout_s=self.left_s(), user=self.agent.user, env=env
         )
 
     async def finish_step(self) -> StepVerdict:
@@ -177,7 +172,7 @@ class Trial:
 
     def combine(self) -> dict[str, float]:
         """Return the rewards of the whole task. Raises the failure of its verifier if it has no verdict."""
-        if self.task.settings.steps is None or not self.task.settings.steps:
+        if not self.task.settings.steps:
             return dict(self.verdicts[-1].rewards or {})
         rewards = combine_rewards(
             [verdict.rewards for verdict in self.verdicts], self.task.settings.multi_step_reward_strategy
@@ -205,12 +200,12 @@ class Trial:
         folder = self.task.folder(step) / "workdir"
         if not folder.is_dir():
             return
-        found = await self.sandbox.exec("pwd", timeout_s=_SETUP_S, user=self.agent_user)
+        found = await self.sandbox.exec("pwd", timeout_s=_SETUP_S, user=self.agent.user)
         workdir = (found.stdout or "/").strip()
         await self.sandbox.put_tree(folder, workdir)
         if (folder / "setup.sh").exists():
             script = shlex.quote(f"{workdir.rstrip('/')}/setup.sh")
-            done = await self.sandbox.exec(f"bash {script}", timeout_s=_SETUP_S, user=self.agent_user)
+            done = await self.sandbox.exec(f"bash {script}", timeout_s=_SETUP_S, user=self.agent.user)
             if done.return_code != 0:
                 said = f"{done.stderr}".strip()[-500:]
                 raise VerifierError(
@@ -236,8 +231,7 @@ class Trial:
 
     async def _run_hooks(self, step: StepSettings | None) -> None:
         """Run the collect hooks. Their failure never ends a trial."""
-        hooks = [*self.task.settings.verifier.collect, *(step.verifier.collect if step is not None else ())]
-        for hook in hooks:
+        for hook in self.task.settings.find_verifier(step).collect:
             done = await self.sandbox.exec(hook.command, timeout_s=hook.timeout_sec, user=hook.user)
             if done.return_code != 0:
                 log.warning(
@@ -250,21 +244,19 @@ class Trial:
         folder = Path(tempfile.mkdtemp(dir=self._kept))
         if self.task.settings.find_mode(step) is VerifierMode.SHARED:
             return folder  # nothing reads them
-        claimed: list[tuple[PurePosixPath, Artifact]] = []
+        claimed: list[Artifact] = []
         for artifact in list_artifacts(self.task.settings, step):
-            target = find_place(artifact)
-            if any(_overlap(target, other) for other, _ in claimed):
-                verdict.artifacts[artifact.source] = "skipped"
+            source = artifact.source
+            if any(map(artifact.overlaps, claimed)):
+                verdict.artifacts[source] = "skipped"
                 continue
-            claimed.append((target, artifact))
+            claimed.append(artifact)
             try:
-                kind = await self.sandbox.get(artifact.source, folder / target, artifact.exclude)
+                kind = await self.sandbox.get(source, folder / artifact.place, artifact.exclude)
             except (OSError, VerifierError) as error:
-                log.warning(
-                    "%s: the artifact %s was not collected: %s", self.task.name, artifact.source, error
-                )
+                log.warning("%s: the artifact %s was not collected: %s", self.task.name, source, error)
                 kind = None
-            verdict.artifacts[artifact.source] = "failed" if kind is None else "ok"
+            verdict.artifacts[source] = "failed" if kind is None else "ok"
         return folder
 
     async def _verify(self, step: StepSettings | None, kept: Path) -> Rewards:
@@ -288,7 +280,7 @@ class Trial:
 
     async def _put_artifacts(self, fresh: TrialSandbox, step: StepSettings | None, kept: Path) -> None:
         for artifact in list_artifacts(self.task.settings, step):
-            place = kept / find_place(artifact)
+            place = kept / artifact.place
             if place.is_dir() and not place.is_symlink():
                 await fresh.make_empty([artifact.source])
                 await fresh.put_tree(place, artifact.source)
@@ -300,17 +292,21 @@ class Trial:
         self, sandbox: TrialSandbox, step: StepSettings | None, *, has_tests: bool
     ) -> Rewards:
         """Run the tests and read the rewards. Raises VerifierError."""
-        settings = self.task.settings.verifier
-        limit = step.verifier.timeout_sec if step is not None else settings.timeout_sec
-        user = step.verifier.user if step is not None and step.verifier.user is not None else settings.user
-        env = self._fill({**settings.env, **(step.verifier.env if step is not None else {})})
+        settings = self.task.settings.find_verifier(step)
+        env = self._fill(settings.env)
         await sandbox.require(f"rm -f -- {TEXT_FILE} {JSON_FILE}", "Removing old rewards")
         if not has_tests:
             await self._put_tests(sandbox, step)
         await sandbox.require(f"chmod +x {_TESTS}/test.sh || true", "Preparing the tests")
-        done = await sandbox.exec(f"({_TESTS}/test.sh) > {_STDOUT} 2>&1", timeout_s=limit, user=user, env=env)
+        done = await sandbox.exec(
+            f"({_TESTS}/test.sh) > {_STDOUT} 2>&1",
+            timeout_s=settings.timeout_sec,
+            user=settings.user,
+            env=env,
+        )
         if done.error_type == "timeout":
-            raise VerifierError(f"The verifier took more than {limit:g} s.", code="verifier_timeout")
+            message = f"The verifier took more than {settings.timeout_sec:g} s."
+            raise VerifierError(message, code="verifier_timeout")
         return parse_rewards(await sandbox.read(JSON_FILE), await sandbox.read(TEXT_FILE))
 
     async def _put_tests(self, sandbox: TrialSandbox, step: StepSettings | None) -> None:
@@ -318,7 +314,7 @@ class Trial:
         for folder in folders:
             if folder.is_dir():
                 await sandbox.put_folder(folder, self.task.files, _TESTS)
-        if self.task.find_test(step, "linux") is None:
+        if self.task.find_test(step) is None:
             await self._put_shim(sandbox)
 
     async def _put_shim(self, sandbox: TrialSandbox) -> None:
@@ -347,17 +343,3 @@ class Trial:
             return fill_variables(env, read)
         except ValueError as error:
             raise VerifierError(str(error), code="host_variable") from error
-
-
-def find_place(artifact: Artifact) -> PurePosixPath:
-    """Return the place of an artifact below the folder of all artifacts."""
-    parts = [
-        part
-        for part in PurePosixPath(artifact.destination or artifact.source).parts
-        if part not in ("/", "..")
-    ]
-    return PurePosixPath(*parts)
-
-
-def _overlap(one: PurePosixPath, other: PurePosixPath) -> bool:
-    return one == other or one in other.parents or other in one.parents

@@ -32,18 +32,14 @@ def check_host(host: str) -> str:
     host = host.strip().lower().rstrip(".")
     if not host:
         raise ValueError("allowed_hosts must not have an empty host")
-    if "%" in host and ("/" in host or ":" in host):
-        raise ValueError(f"{_NOT_A_HOST} {host!r}")
-    if "/" in host:
+    if "/" in host or ":" in host:
         try:
-            return ip_network(host, strict=True).compressed
+            found = ip_network(host) if "/" in host else ip_address(host)
         except ValueError as error:
             raise ValueError(f"{_NOT_A_HOST} {host!r}") from error
-    if ":" in host:
-        try:
-            return ip_address(host).compressed
-        except ValueError as error:
-            raise ValueError(f"{_NOT_A_HOST} {host!r}") from error
+        if "%" in host:
+            raise ValueError(f"{_NOT_A_HOST} {host!r}")
+        return found.compressed
     name = host[2:] if host.startswith("*.") else host
     if "*" in name or not all(_LABEL.fullmatch(label) for label in name.split(".")):
         raise ValueError(f"{_NOT_A_HOST} {host!r}")
@@ -65,7 +61,7 @@ def check_service(service: str | None) -> str | None:
     if service is None:
         return None
     service = service.strip()
-    if not _SERVICE.match(service) or not _SERVICE.fullmatch(service.rstrip("\n")):
+    if not _SERVICE.fullmatch(service):
         raise ValueError(f"{service!r} is not the name of a Compose service")
     return service
 

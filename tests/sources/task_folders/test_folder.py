@@ -20,7 +20,7 @@ def find_reason(folder: Path) -> str:
 def test_a_folder_is_loaded_with_its_instruction_and_scripts(tmp_path: Path) -> None:
     task = load_folder(make_task(tmp_path / "task"))
     assert (task.name, task.instruction()) == ("task", "Write 1 to /tmp/answer.\n")
-    assert task.find_test(None, "linux") == task.root / "tests" / "test.sh"
+    assert task.find_test(None) == task.root / "tests" / "test.sh"
     assert task.find_solution() == task.root / "solution" / "solve.sh"
     assert is_task_folder(tmp_path / "task")
     assert not is_task_folder(tmp_path)
@@ -78,14 +78,14 @@ def test_a_verifier_program_stands_for_a_test_script(tmp_path: Path) -> None:
     folder = make_task(tmp_path / "task", without=("tests/test.sh",))
     (folder / "tests").mkdir()
     (folder / "tests" / "verifier.py").write_text("def verify(): return 1\n")
-    assert load_folder(folder).find_test(None, "linux") is None
+    assert load_folder(folder).find_test(None) is None
 
 
 def test_a_step_has_its_own_files_or_the_tasks(tmp_path: Path) -> None:
     task = load_folder(make_steps(tmp_path / "task", "", {"a": {}, "b": {}}))
     first, second = task.steps
     assert task.instruction(first) == "Do a."
-    assert task.find_test(second, "linux") == task.root / "steps" / "b" / "tests" / "test.sh"
+    assert task.find_test(second) == task.root / "steps" / "b" / "tests" / "test.sh"
     assert task.find_solution(second) is None
 
 

@@ -10,7 +10,6 @@ from nemo_gym.sources.task_folders.folder import load_folder
 from nemo_gym.sources.task_folders.requirements import (
     Terms,
     find_refusals,
-    has_separate_verifier,
     list_deviations,
 )
 from tests.sources.task_folders.task_maker import OFFLINE, make_task
@@ -77,9 +76,3 @@ def test_what_is_allowed_is_accepted_and_stated(tmp_path: Path) -> None:
         make_task(tmp_path / "secret", f'{OFFLINE}[verifier]\nenv = {{ A = "${{MINE}}" }}\n')
     )
     assert find_refusals(secret, Terms(variables=frozenset({"MINE"}))) == []
-
-
-def test_a_verifier_of_its_own_is_seen(tmp_path: Path) -> None:
-    assert not has_separate_verifier(load_folder(make_task(tmp_path / "a")))
-    settings = f'{OFFLINE}[verifier]\nenvironment_mode = "separate"\n'
-    assert has_separate_verifier(load_folder(make_task(tmp_path / "b", settings)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemo_gym.sources.task_folders.settings import (
+    Artifact,
     NetworkMode,
     StepSettings,
     VerifierMode,
@@ -71,3 +72,23 @@ def test_an_explicit_entry_replaces_the_folder_that_is_always_kept() -> None:
     assert [(each.source, each.exclude) for each in list_artifacts(settings)] == [
         ("/logs/artifacts/", ["*.o"])
     ]
+
+
+def test_an_artifact_has_a_place_below_the_folder_of_all() -> None:
+    log = Artifact(source="/var/log/x")
+    assert str(log.place) == "var/log/x"
+    assert str(Artifact(source="/var/log/x", destination="logs").place) == "logs"
+    assert log.overlaps(Artifact(source="/var/log"))
+    assert not log.overlaps(Artifact(source="/var/log/xy"))
+
+
+def test_a_step_has_its_own_settings_before_those_of_the_task() -> None:
+    settings = parse_settings(
+        '[agent]\ntimeout_sec = 5\nuser = "a"\n[verifier]\nuser = 7\ntimeout_sec = 9\nenv = { A = "1", B = "1" }\n'
+        '[[steps]]\nname = "one"\n[steps.agent]\nuser = 0\n[steps.verifier]\nenv = { B = "2" }\n'
+    )
+    (step,) = settings.steps or ()
+    assert (settings.find_agent(None).user, settings.find_agent(step).user) == ("a", 0)
+    assert settings.find_agent(step).timeout_sec == 5
+    verifier = settings.find_verifier(step)
+    assert (verifier.user, verifier.timeout_sec, verifier.env) == (7, 600, {"A": "1", "B": "2"})

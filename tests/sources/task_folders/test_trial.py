@@ -9,8 +9,7 @@ import pytest
 
 from nemo_gym.failures import VerifierError
 from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider
-from nemo_gym.sources.task_folders.settings import Artifact
-from nemo_gym.sources.task_folders.trial import Trial, find_place
+from nemo_gym.sources.task_folders.trial import Trial
 from tests.sandbox.rootless_images import host_provider, needs_rootless
 from tests.sources.task_folders.task_maker import OFFLINE, load_trial, make_steps, make_task
 
@@ -193,8 +192,3 @@ async def test_the_last_step_counts_with_the_strategy_final(
     (folder / "task.toml").write_text(strategy + (folder / "task.toml").read_text())
     trial = load_trial(folder, provider)
     assert await play(trial, "echo 1 > /tmp/answer", "echo 0.5 > /tmp/answer") == {"reward": 0.5}
-
-
-def test_an_artifact_has_a_place_below_the_folder_of_all() -> None:
-    assert str(find_place(Artifact(source="/var/log/x"))) == "var/log/x"
-    assert str(find_place(Artifact(source="/var/log/x", destination="logs"))) == "logs"

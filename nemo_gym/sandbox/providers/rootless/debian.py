@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -17,33 +18,32 @@ from typing import Final
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.isolation.leftovers import remove_tree
-from nemo_gym.isolation.system_calls import root_call_filter
+from nemo_gym.isolation.system_calls import root_call_filter, write_filter
+from nemo_gym.isolation.users import build_user_command
+from nemo_gym.sandbox.providers.rootless.launch import RESOLVER
 from nemo_gym.sandbox.providers.rootless.store import DEFAULT_PATH, ImageStore
 
 SUITE: Final = "bookworm"
 _MIRROR: Final = "http://deb.debian.org/debian"
 DEFAULT_PACKAGES: Final = (
+    *("bash", "build-essential", "ca-certificates", "curl", "git", "gawk", "jq", "less", "procps"),
     *(
-        "bash",
-        "build-essential",
-        "ca-certificates",
-        "curl",
-        "git",
-        "gawk",
-        "jq",
-        "less",
-        "procps",
+        "python3",
+        "python3-pip",
+        "python3-venv",
+        "python3-pytest",
         "sqlite3",
         "unzip",
+        "wget",
+        "xz-utils",
+        "zip",
     ),
-    *("python3", "python3-pip", "python3-venv", "python3-pytest", "wget", "xz-utils", "zip"),
 )
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "console", "ptmx")
 _SYSTEM_LINKS = {"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/lib64": "usr/lib64"}
 _STANDS_FOR = re.compile(
     r"(?:docker\.io/)?(?:library/)?(debian|ubuntu)(?::([\w.-]+))?(?:@sha256:[0-9a-f]{64})?"
 )
-_RESOLVER = Path("/etc/resolv.conf")
 _FIRST = (
     "mkdir -p /new/root/dev; for d in {devices}; do : > /new/root/dev/$d; done; "
     "debootstrap --foreign --variant=minbase {suite} /new/root {mirror}"
@@ -91,7 +91,7 @@ async def install_debian(store: ImageStore, packages: Sequence[str] = ()) -> str
         root = ["--bind", str(new / "root"), "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
         await _run(store, root, _SECOND)
         wanted = " ".join(sorted({*DEFAULT_PACKAGES, *packages}))
-        resolver = ["--ro-bind", str(_RESOLVER), str(_RESOLVER)]
+        resolver = ["--ro-bind", str(RESOLVER), str(RESOLVER)]
         await _run(store, [*root, *resolver], _FINISH.format(packages=wanted))
         store.keep_layer(layer, new / "root")
     finally:
@@ -117,9 +117,7 @@ def _host_root(new: Path) -> list[str]:
 async def _run(store: ImageStore, mounts: Sequence[str], script: str) -> None:
     instructions = root_call_filter()
     assert instructions is not None
-    with tempfile.TemporaryFile() as filter_file:
-        filter_file.write(instructions)
-        filter_file.seek(0)
+    with os.fdopen(write_filter(instructions)) as filter_file:
         command = _build_command(store, mounts, filter_file.fileno())
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -143,28 +141,9 @@ async def _run(store: ImageStore, mounts: Sequence[str], script: str) -> None:
 
 
 def _build_command(store: ImageStore, mounts: Sequence[str], filter_file: int) -> list[str]:
-    user = [] if store.owner is None else _become(store.owner)
-    namespaces = [
-        "--unshare-user",
-        "--uid",
-        "0",
-        "--gid",
-        "0",
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--cap-add",
-        "ALL",
-    ]
-    command = [*user, "bwrap", *namespaces, *mounts, "--die-with-parent", "--clearenv"]
-    return [*command, "--setenv", "PATH", DEFAULT_PATH, "--seccomp", str(filter_file), "--", "/bin/sh", "-c"]
-
-
-def _become(owner: int) -> list[str]:
     return [
-        "setpriv",
-        f"--reuid={owner}",
-        f"--regid={owner}",
-        "--clear-groups",
-        "--inh-caps=-all",
-        "--no-new-privs",
+        *(build_user_command(store.owner) if store.owner is not None else ()),
+        *("bwrap", "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-ipc"),
+        *("--cap-add", "ALL", *mounts, "--die-with-parent", "--clearenv", "--setenv", "PATH", DEFAULT_PATH),
+        *("--seccomp", str(filter_file), "--", "/bin/sh", "-c"),
     ]

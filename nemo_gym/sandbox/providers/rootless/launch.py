@@ -17,19 +17,19 @@ from pathlib import Path
 from nemo_gym.isolation.memory import MemoryGroup
 from nemo_gym.isolation.portable_python import PLACE, PortablePython
 from nemo_gym.isolation.system_calls import root_call_filter
+from nemo_gym.isolation.users import build_user_command
 from nemo_gym.sandbox.providers.rootless import supervisor
 from nemo_gym.sandbox.providers.rootless.store import ImageStore, SandboxPlaces
 
 BRIDGE = PLACE / "bridge"
 """The place of the bridge folder in a sandbox."""
-_ENTER = 'for group in $1; do echo 0 > "$group"; done; shift; exec "$@"'
 _MOUNT = (
     'cd -- "$1" && mount -t overlay overlay -o "lowerdir=$2,upperdir=$3/upper,workdir=$3/work,userxattr" "$3/merged" '
     '&& processes=$4 && shift 4 && exec prlimit --core=0 "--nproc=$processes" -- "$@"'
 )
 _PROGRAMS = ("bwrap", "unshare", "mount", "prlimit")
 _CAPABILITIES = ("DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SYS_CHROOT", "FSETID")
-_RESOLVER = Path("/etc/resolv.conf")
+RESOLVER = Path("/etc/resolv.conf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,6 @@ class SandboxShape:
     """Folders of this machine that it shows read-only, at their own paths."""
     has_network: bool = False
     """True for the network of this machine, which installations need."""
-    is_trusted: bool = False
-    """True for the installation of a base system, which mounts and changes roots."""
 
 
 def find_missing() -> str | None:
@@ -81,8 +79,8 @@ def build_command(
     folder = str(places.folder.relative_to(store.folder))
     processes = f"{limits.processes}:{limits.processes}"
     return [
-        *("/bin/sh", "-c", _ENTER, "enter", " ".join(group.processes_files if group else [])),
-        *_build_user_command(store.owner),
+        *(group.build_entry_command() if group is not None else ()),
+        *(build_user_command(store.owner) if store.owner is not None else ()),
         *("unshare", "--user", "--map-root-user", "--mount", "--", "/bin/sh", "-c", _MOUNT, "mount"),
         *(str(store.folder), lower, folder, processes),
         *("bwrap", "--bind", str(places.folder / "merged"), "/"),
@@ -94,29 +92,20 @@ def build_command(
     ]
 
 
-def _build_user_command(owner: int | None) -> list[str]:
-    if owner is None:
-        return []
-    user = (f"--reuid={owner}", f"--regid={owner}", "--clear-groups")
-    return ["setpriv", *user, "--inh-caps=-all", "--no-new-privs", "--"]
-
-
 def _build_namespaces(shape: SandboxShape) -> list[str]:
     network = [] if shape.has_network else ["--unshare-net"]
-    granted = ["ALL"] if shape.is_trusted else [f"CAP_{name}" for name in _CAPABILITIES]
     return [
         *("--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-ipc"),
-        *("--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox", *network),
-        *([] if shape.is_trusted else ["--disable-userns"]),
+        *("--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox", *network, "--disable-userns"),
         *("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-        *(part for name in granted for part in ("--cap-add", name)),
+        *(part for name in _CAPABILITIES for part in ("--cap-add", f"CAP_{name}")),
     ]
 
 
 def _build_mounts(python: PortablePython, places: SandboxPlaces, shape: SandboxShape) -> list[str]:
     shown = [*python.mounts, (places.bridge, BRIDGE), *((path, path) for path in shape.readable)]
-    if shape.has_network and _RESOLVER.is_file():
-        shown.append((_RESOLVER.resolve(), _RESOLVER))
+    if shape.has_network and RESOLVER.is_file():
+        shown.append((RESOLVER.resolve(), RESOLVER))
     mounts = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm"]
     for here, there in shown:
         mounts += ["--ro-bind", str(here), str(there)]

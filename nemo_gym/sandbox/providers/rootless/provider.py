@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.isolation.memory import MemoryGroup, make_memory_group
-from nemo_gym.isolation.system_calls import root_call_filter
+from nemo_gym.isolation.system_calls import root_call_filter, write_filter
 from nemo_gym.sandbox.providers.rootless.launch import (
     RootlessLimits,
     SandboxShape,
@@ -132,13 +132,10 @@ class RootlessProvider:
     ) -> asyncio.subprocess.Process:
         instructions = root_call_filter()
         assert instructions is not None
-        filter_file = os.memfd_create("filter", 0)
-        with socket.socket(socket.AF_UNIX) as listening, os.fdopen(filter_file, "wb", 0) as filter_stream:
-            filter_stream.write(instructions)
-            os.lseek(filter_file, 0, os.SEEK_SET)
+        with socket.socket(socket.AF_UNIX) as listening, os.fdopen(write_filter(instructions)) as filter_file:
             listening.bind(str(sandbox.places.control))
             listening.listen(64)
-            descriptors = (listening.fileno(), filter_file)
+            descriptors = (listening.fileno(), filter_file.fileno())
             command = build_command(self.store, sandbox.places, shape, limits, descriptors, sandbox.memory)
             return await asyncio.create_subprocess_exec(
                 *command,

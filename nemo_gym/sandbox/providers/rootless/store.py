@@ -13,12 +13,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Final
 
@@ -127,14 +124,6 @@ class ImageStore:
                 self.own(place)
         self.own(self.folder)
 
-    @contextmanager
-    def locked(self, name: str) -> Iterator[None]:
-        """Hold a lock that one process of this machine has at a time. Blocks."""
-        self.prepare()
-        with (self.folder / f"{name}.lock").open("w") as file:
-            flock(file, LOCK_EX)
-            yield
-
     def new_sandbox(self) -> SandboxPlaces:
         """Make the folders of a sandbox, and delete those of killed gyms."""
         self.prepare()
@@ -154,13 +143,6 @@ class ImageStore:
         places.control.parent.mkdir(mode=0o700)
         folder.chmod(0o711 if self.owner is not None else 0o700)
         return places
-
-    def remove_layer(self, layer: str) -> None:
-        """Delete a layer and every image that has it."""
-        for file in (self.folder / "images").glob("*.json"):
-            if layer in json.loads(file.read_text(encoding="utf-8"))["layers"]:
-                file.unlink()
-        shutil.rmtree(self.layer(layer), ignore_errors=True)
 
     def _image_file(self, image: str) -> Path:
         return self.folder / "images" / f"{image.replace('/', '_').replace(':', '_')}.json"

@@ -22,30 +22,9 @@ _HIDDEN_FILE = re.compile(r"(?:^|/)(?:solution/solve\.sh|tests/(?:test\.sh|test_
 _SEPARATORS = frozenset({";", "&&", "||", "&", "|"})
 _VALUE_OPTIONS = frozenset(
     {
-        *(
-            "-r",
-            "--requirement",
-            "-c",
-            "--constraint",
-            "-i",
-            "--index-url",
-            "--extra-index-url",
-            "-t",
-            "--target",
-        ),
-        *(
-            "--prefix",
-            "--root",
-            "--cache-dir",
-            "--python",
-            "-p",
-            "--log",
-            "--src",
-            "--find-links",
-            "-f",
-            "--platform",
-        ),
-        *("--config-settings", "-C", "--index", "--default-index", "--from"),
+        *("-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "--index"),
+        *("-t", "--target", "--prefix", "--root", "--cache-dir", "--python", "-p", "--log", "--src", "-f"),
+        *("--find-links", "--platform", "--config-settings", "-C", "--default-index", "--from"),
     }
 )
 _INSTALLERS = (

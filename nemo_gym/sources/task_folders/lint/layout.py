@@ -24,7 +24,6 @@ from nemo_gym.sources.task_folders.settings import (
     VerifierMode,
     list_artifacts,
 )
-from nemo_gym.sources.task_folders.trial import find_place
 
 _PROTECTED_LOGS = (PurePosixPath("/logs/verifier"), PurePosixPath("/logs/agent"))
 _OLD_FIELDS = {TaskSettings: {"version": str}, EnvironmentSettings: {"memory": str, "storage": str}}
@@ -117,8 +116,7 @@ def lint_layout(task: FolderTask, files: Collection[Path]) -> Iterator[LintFindi
             overlapping |= {*_find_log_overlaps(task, step, index)}
             if image.has_tests:
                 continue
-        system = image.settings.os if image is not None else task.settings.environment.os
-        if task.find_test(step, system) not in files:
+        if task.find_test(step, image) not in files:
             yield invalid(
                 task.folder(step) / "tests", "there is no test script for the system of the verifier"
             )
@@ -151,8 +149,7 @@ def lint_settings(task: FolderTask) -> Iterator[LintFinding]:
     if any(settings.find_mode(step) is VerifierMode.SHARED for step in task.steps):
         yield LintFinding(LintRule.SHARED_VERIFIER, file, "the verifier shares the sandbox of the agent")
     for index, each in enumerate(task.steps):
-        own = each.agent.user if each is not None else None
-        user = own if own is not None else settings.agent.user
+        user = settings.find_agent(each).user
         if user is None or str(user).split(":")[0] in ("0", "root"):
             field = "agent.user" if each is None else f"steps[{index}].agent.user"
             yield LintFinding(LintRule.ROOT_AGENT, file, f"{field}: the agent is root")
@@ -160,20 +157,16 @@ def lint_settings(task: FolderTask) -> Iterator[LintFinding]:
 
 def _find_collisions(artifacts: list[Artifact]) -> Iterator[str]:
     for first, second in combinations(artifacts, 2):
-        one, other = find_place(first), find_place(second)
-        overlap = one == other or one in other.parents or other in one.parents
-        if overlap and not _covers(first, second):
+        if first.overlaps(second) and not _covers(first, second):
             yield f"the artifacts {first.source!r} and {second.source!r} have one place; the second is left out"
 
 
 def _covers(prior: Artifact, artifact: Artifact) -> bool:
     """Return whether an artifact brings another one with it, at the same place."""
     source, inner = PurePosixPath(prior.source), PurePosixPath(artifact.source)
-    if (prior.service or MAIN_SERVICE) != (artifact.service or MAIN_SERVICE) or not inner.is_relative_to(
-        source
-    ):
+    services = {each.service or MAIN_SERVICE for each in (prior, artifact)}
+    if len(services) > 1 or not inner.is_relative_to(source):
         return False
-    place, inner_place = find_place(prior), find_place(artifact)
-    if source == inner and place == inner_place:
+    if source == inner and prior.place == artifact.place:
         return prior.exclude == artifact.exclude
-    return not prior.exclude and inner_place == place / inner.relative_to(source)
+    return not prior.exclude and artifact.place == prior.place / inner.relative_to(source)

@@ -72,8 +72,7 @@ def _lint_sources(task: FolderTask, files: Collection[Path]) -> Iterator[LintFin
             continue  # the layout says so
         if image is not None:
             dockerfiles[image.folder / "Dockerfile"] = image.settings.os
-        system = image.settings.os if image is not None else task.settings.environment.os
-        test = task.find_test(step, system)
+        test = task.find_test(step, image)
         if test in files and test is not None and test.suffix == ".sh":
             scripts[test] = scripts.get(test, False) or image is not None
         solution = task.find_solution(step) or task.find_solution(None)
