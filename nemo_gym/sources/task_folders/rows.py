@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import AGENT_TIMEOUT_KEY
+from nemo_gym.names import AGENT_TIMEOUT_KEY, FOLDER_DIGEST_KEY, TASK_FOLDER_KEY
 from nemo_gym.rows.compose import replace_params
 from nemo_gym.rows.forms import TaskRow
 from nemo_gym.sources.task_folders.dataset import FolderDataset
@@ -93,8 +93,8 @@ def build_row(task: FolderTask, dataset: FolderDataset, terms: Terms) -> TaskRow
     timeout_s = settings.find_agent(step).timeout_sec
     row: dict[str, Any] = {
         "task_id": task.name,
-        "folder_digest": task.digest,
-        "task_folder": {name: value for name, value in about.items() if value is not None},
+        FOLDER_DIGEST_KEY: task.digest,
+        TASK_FOLDER_KEY: {name: value for name, value in about.items() if value is not None},
     }
     if timeout_s is not None:
         row[AGENT_TIMEOUT_KEY] = timeout_s
