@@ -15,7 +15,7 @@ import posixpath
 import shlex
 import tarfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
@@ -96,6 +96,7 @@ async def build_image(provider: RootlessProvider, context: Path, options: BuildO
             await _apply(provider, state, instruction, context, options)
         except (ValueError, OSError) as error:
             raise _fail(context, f"line {instruction.line}: {error}") from error
+    state.advance("image", json.dumps(asdict(state.image)))  # variables after the last layer, too
     provider.store.add(state.key, state.image)
     return state.key
 

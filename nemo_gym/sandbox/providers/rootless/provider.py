@@ -39,6 +39,8 @@ from nemo_gym.sandbox.providers.specification import (
 
 _MIB = 1 << 20
 _READY_S = 30.0
+_BEGIN = '"$@" sleep infinity < /dev/null > /dev/null 2>&1 &'
+"""Runs an image's ENTRYPOINT as container engines do for a sandbox: it may start services before it executes sleep."""
 _REPORTED_CHARS = 2000
 _LONGEST_HEAD = 1 << 16
 
@@ -97,6 +99,9 @@ class RootlessProvider:
         shape = SandboxShape(image.layers, [path for path in readable if path.exists()])
         sandbox = await self.start(shape, image, memory_bytes=memory_bytes, env=spec.env)
         sandbox.workdir = spec.workdir or image.workdir
+        if image.entrypoint:
+            begin = ["/bin/sh", "-c", _BEGIN, "begin", *image.entrypoint]
+            await self.run(sandbox, begin, timeout_s=_READY_S)
         return SandboxHandle(sandbox.places.folder.name, self.name, sandbox)
 
     async def start(

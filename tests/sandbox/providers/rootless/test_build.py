@@ -68,6 +68,21 @@ async def test_lines_are_applied_once_and_in_order(provider: RootlessProvider, t
 
 
 @needs_rootless
+@pytest.mark.parametrize("line", ["ENV A=2", "USER worker", 'ENTRYPOINT ["run"]', "WORKDIR /tmp"])
+async def test_images_that_differ_after_their_last_layer_are_two(
+    line: str, provider: RootlessProvider, tmp_path: Path
+) -> None:
+    texts = {"one": "FROM debian\nRUN touch /x\nENV A=1\n", "two": f"FROM debian\nRUN touch /x\n{line}\n"}
+    images = [
+        await build_image(provider, write(tmp_path / name, text), OFFLINE) for name, text in texts.items()
+    ]
+    assert len({*images}) == 2
+    first = provider.store.find(images[0])
+    assert first is not None
+    assert (first.env["A"], first.user, first.entrypoint, first.workdir) == ("1", None, (), "/")
+
+
+@needs_rootless
 async def test_a_layer_has_only_what_its_line_changed(provider: RootlessProvider, tmp_path: Path) -> None:
     folder = write(tmp_path / "context", "FROM debian\nRUN touch /one && rm /etc/passwd\nRUN ls / > /two")
     found = provider.store.find(await build_image(provider, folder, OFFLINE))

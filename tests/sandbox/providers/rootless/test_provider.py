@@ -11,6 +11,7 @@ import pytest
 
 from nemo_gym.sandbox import AsyncSandbox, SandboxCreateError, SandboxSpec
 from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider
+from nemo_gym.sandbox.providers.rootless.store import Image
 from tests.sandbox.rootless_images import HOST_IMAGE, READABLE, host_provider, needs_rootless
 
 pytestmark = needs_rootless
@@ -106,6 +107,15 @@ async def test_a_cancelled_command_ends(sandbox: AsyncSandbox) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     await wait_for(sandbox, "! =[5]4321")
+
+
+async def test_the_entrypoint_of_an_image_runs_beside_its_commands(provider: RootlessProvider) -> None:
+    entrypoint = ("/bin/sh", "-c", 'cd /tmp && echo "$0 $1" > begun && exec "$0" "$1"')
+    provider.store.add("begins", Image((HOST_IMAGE,), "this machine", entrypoint=entrypoint))
+    spec = SandboxSpec(image="begins", provider_options={"readable": READABLE})
+    async with await AsyncSandbox(provider, spec, owns_provider=False).start() as sandbox:
+        await wait_for(sandbox, "=[i]nfinity")
+        assert await say(sandbox, "cat /tmp/begun") == "sleep infinity"
 
 
 async def test_files_go_in_and_out_and_a_link_leads_nowhere_outside(
