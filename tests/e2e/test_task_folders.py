@@ -81,6 +81,7 @@ def test_the_solution_and_nothing_get_what_the_verifiers_say(tmp_path: Path, sto
         "dataset": "tasks",
         "version": "2",
         "license": "MIT",
+        "base": "debian:bookworm",
         "deviations": [],
         "steps": 0,
     }

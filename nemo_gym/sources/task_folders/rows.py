@@ -14,9 +14,10 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.names import AGENT_TIMEOUT_KEY, FOLDER_DIGEST_KEY, TASK_FOLDER_KEY
 from nemo_gym.rows.compose import replace_params
 from nemo_gym.rows.forms import TaskRow
+from nemo_gym.sandbox.providers.rootless.debian import SUITE
 from nemo_gym.sources.task_folders.dataset import FolderDataset
 from nemo_gym.sources.task_folders.folder import FolderTask
-from nemo_gym.sources.task_folders.requirements import Terms, find_refusals, list_deviations
+from nemo_gym.sources.task_folders.requirements import ROOTLESS, Terms, find_refusals, list_deviations
 
 SHELL_TOOL: Final[dict[str, Any]] = {
     "type": "function",
@@ -87,6 +88,7 @@ def build_row(task: FolderTask, dataset: FolderDataset, terms: Terms) -> TaskRow
         "source": settings.source or (gym.source if gym is not None else None),
         "license": _read_text(settings.metadata, "license") or (gym.license if gym is not None else None),
         "split": _read_text(settings.metadata, "split") or (gym.type if gym is not None else None),
+        "base": f"debian:{SUITE}" if terms.provider == ROOTLESS else None,
         "deviations": list_deviations(task, terms),
         "steps": len(settings.steps or ()),
     }
