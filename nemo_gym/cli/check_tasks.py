@@ -82,11 +82,11 @@ def _build_sandboxes(keys: CheckTasksKeys) -> Any:
     if keys.no_run:
         return None
     from nemo_gym.sandbox.providers.registry import create_provider
-    from nemo_gym.sources.task_folders.sandboxes import ImageTerms, Sandboxes
+    from nemo_gym.sources.task_folders.sandboxes import Sandboxes
 
     options = {"store": keys.store} if keys.store is not None else {}
     provider = create_provider({keys.sandbox_provider: options})
-    return Sandboxes(provider, ImageTerms(keys.build_network, readable=several(keys.readable)))
+    return Sandboxes(provider, keys.build_network, readable=several(keys.readable))
 
 
 def _describe(checks: list[FolderCheck]) -> Iterator[str]:

@@ -48,11 +48,11 @@ async def _fetch(keys: PrefetchKeys, provider: RootlessProvider) -> int:
     from nemo_gym.sandbox.providers.rootless.debian import install_debian
     from nemo_gym.sources.task_folders.dataset import find_tasks
     from nemo_gym.sources.task_folders.folder import FolderTask
-    from nemo_gym.sources.task_folders.sandboxes import ImageTerms, Sandboxes
+    from nemo_gym.sources.task_folders.sandboxes import Sandboxes
 
     packages = several(keys.packages)
     print(f"base system: {await install_debian(provider.store, packages)}")
-    sandboxes, failed = Sandboxes(provider, ImageTerms(keys.build_network, packages)), 0
+    sandboxes, failed = Sandboxes(provider, keys.build_network, packages), 0
     for task in find_tasks(Path(keys.folder)).load() if keys.folder else ():
         try:
             if not isinstance(task, FolderTask):

@@ -28,7 +28,7 @@ from nemo_gym.sandbox.providers.registry import create_provider
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.sources.task_folders.folder import load_folder
 from nemo_gym.sources.task_folders.rewards import MAIN_REWARD, find_main_reward
-from nemo_gym.sources.task_folders.sandboxes import ImageTerms, Sandboxes
+from nemo_gym.sources.task_folders.sandboxes import Sandboxes
 from nemo_gym.sources.task_folders.trial import Trial
 
 __all__ = ["TaskFoldersServer"]
@@ -81,8 +81,6 @@ class TaskFoldersSeedResponse(BaseSeedSessionResponse):
 class TaskFoldersVerifyRequest(BaseVerifyRequest):
     model_config = ConfigDict(extra="allow")
 
-    task_folder: TaskRowAbout
-
 
 class TaskFoldersVerifyResponse(BaseVerifyResponse):
     model_config = ConfigDict(extra="allow")
@@ -114,8 +112,7 @@ class TaskFoldersServer(SimpleResourcesServer):
         blocks = self.server_client.global_config_dict
         provider = create_provider(resolve_provider_config(config.sandbox_provider, blocks))
         readable = [*config.readable, *self._list_installations(blocks)]
-        terms = ImageTerms(config.build_network, config.packages, readable)
-        self._sandboxes = Sandboxes(provider, terms)
+        self._sandboxes = Sandboxes(provider, config.build_network, config.packages, readable)
         self._slots = asyncio.Semaphore(config.max_sandboxes or 4 * available_cores())
 
     def _list_installations(self, blocks: Any) -> list[str]:

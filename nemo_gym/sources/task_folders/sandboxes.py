@@ -52,9 +52,12 @@ class TrialSandbox:
             )
         return done
 
+    async def _ask(self, command: str) -> SandboxExecResult:
+        return await self.exec(command, timeout_s=_SHORT_S, user="root")
+
     async def require(self, command: str, purpose: str) -> None:
         """Run a command as root that has to succeed. Raises VerifierError."""
-        done = await self.exec(command, timeout_s=_SHORT_S, user="root")
+        done = await self._ask(command)
         if done.return_code != 0:
             said = f"{done.stderr}{done.stdout}".strip()[-500:]
             raise VerifierError(
@@ -95,21 +98,19 @@ class TrialSandbox:
     async def get(self, source: str, target: Path, exclude: Sequence[str] = ()) -> str | None:
         """Copy a file or folder out of the sandbox to `target`; return its kind, or None if it is not there."""
         place = shlex.quote(source)
-        if (await self.exec(f"test -d {place}", timeout_s=_SHORT_S, user="root")).return_code == 0:
+        if (await self._ask(f"test -d {place}")).return_code == 0:
             excluded = " ".join(f"--exclude={shlex.quote(pattern)}" for pattern in exclude)
             packing = f"tar -cf {_PACKED} {excluded} -C {place} ."
-        elif (await self.exec(f"test -f {place}", timeout_s=_SHORT_S, user="root")).return_code == 0:
-            parent, name = (
-                shlex.quote(str(PurePosixPath(source).parent)),
-                shlex.quote(PurePosixPath(source).name),
-            )
+        elif (await self._ask(f"test -f {place}")).return_code == 0:
+            path = PurePosixPath(source)
+            parent, name = shlex.quote(str(path.parent)), shlex.quote(path.name)
             packing = f"tar -chf {_PACKED} -C {parent} {name}"
         else:
             return None
         await self.require(packing, f"Packing {source}")
         with tempfile.NamedTemporaryFile() as file:
             await self.sandbox.download(_PACKED, file.name)
-            await self.exec(f"rm -f {_PACKED}", timeout_s=_SHORT_S, user="root")
+            await self._ask(f"rm -f {_PACKED}")
             is_folder = " ." in packing
             await asyncio.to_thread(_unpack_safely, Path(file.name), target, is_folder=is_folder)
         return "directory" if is_folder else "file"
@@ -117,9 +118,9 @@ class TrialSandbox:
     async def read(self, path: str) -> bytes | None:
         """Return the start of a file; None if it is not there."""
         place = shlex.quote(path)
-        if (await self.exec(f"test -e {place}", timeout_s=_SHORT_S, user="root")).return_code != 0:
+        if (await self._ask(f"test -e {place}")).return_code != 0:
             return None
-        done = await self.exec(f"head -c {_LONGEST_FILE} -- {place}", timeout_s=_SHORT_S, user="root")
+        done = await self._ask(f"head -c {_LONGEST_FILE} -- {place}")
         return (done.stdout or "").encode()
 
     async def stop(self) -> None:
@@ -129,23 +130,18 @@ class TrialSandbox:
 _NO_LIMIT_S = 7 * 24 * 3600.0
 
 
-@dataclass(slots=True)
-class ImageTerms:
-    """The surroundings in which images are made and sandboxes start."""
-
-    has_network: bool = False
-    packages: Sequence[str] = ()
-    readable: Sequence[str] = ()
-    """Folders of this machine that sandboxes show read-only: the installations of harnesses."""
-    locks: dict[Path, asyncio.Lock] = field(default_factory=dict)
-
-
+@dataclass
 class Sandboxes:
     """Starts sandboxes of a provider for the environments of tasks."""
 
-    def __init__(self, provider: SandboxProvider, terms: ImageTerms | None = None) -> None:
-        self.provider = provider
-        self.terms = terms or ImageTerms()
+    provider: SandboxProvider
+    has_network: bool = False
+    """True if the lines of images may use the network."""
+    packages: Sequence[str] = ()
+    """Packages of the base system beside the default ones."""
+    readable: Sequence[str] = ()
+    """Folders of this machine that sandboxes show read-only: the installations of harnesses."""
+    _locks: dict[Path, asyncio.Lock] = field(default_factory=dict)
 
     async def start(
         self, settings: EnvironmentSettings, folder: Path, env: Mapping[str, str]
@@ -177,10 +173,10 @@ class Sandboxes:
         from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider
 
         assert isinstance(self.provider, RootlessProvider)
-        options = BuildOptions(self.terms.has_network, settings.build_timeout_sec, self.terms.packages)
-        async with self.terms.locks.setdefault(folder, asyncio.Lock()):
+        options = BuildOptions(self.has_network, settings.build_timeout_sec, self.packages)
+        async with self._locks.setdefault(folder, asyncio.Lock()):
             image = await build_image(self.provider, folder, options)
-        return image, {"readable": list(self.terms.readable)}
+        return image, {"readable": list(self.readable)}
 
 
 def _list_tree(folder: Path) -> list[tuple[Path, str]]:

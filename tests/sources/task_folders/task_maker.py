@@ -51,9 +51,6 @@ def make_steps(folder: Path, settings: str, steps: dict[str, dict[str, str]]) ->
 class HostSandboxes(Sandboxes):
     """Sandboxes with the programs of this machine, for every environment."""
 
-    def __init__(self, provider: RootlessProvider) -> None:
-        super().__init__(provider)
-
     async def find_image(
         self, settings: EnvironmentSettings, folder: Path
     ) -> tuple[str | None, dict[str, object]]:

@@ -87,7 +87,8 @@ def test_a_step_has_its_own_settings_before_those_of_the_task() -> None:
         '[agent]\ntimeout_sec = 5\nuser = "a"\n[verifier]\nuser = 7\ntimeout_sec = 9\nenv = { A = "1", B = "1" }\n'
         '[[steps]]\nname = "one"\n[steps.agent]\nuser = 0\n[steps.verifier]\nenv = { B = "2" }\n'
     )
-    (step,) = settings.steps or ()
+    assert settings.steps is not None
+    (step,) = settings.steps
     assert (settings.find_agent(None).user, settings.find_agent(step).user) == ("a", 0)
     assert settings.find_agent(step).timeout_sec == 5
     verifier = settings.find_verifier(step)

@@ -31,8 +31,10 @@ from nemo_gym.sandbox.providers.rootless.dockerfile import (
 from nemo_gym.sandbox.providers.rootless.launch import SandboxShape
 from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider, RootlessSandbox
 from nemo_gym.sandbox.providers.rootless.store import DEFAULT_PATH, Image
+from nemo_gym.sandbox.providers.specification import SandboxExecResult
 
 _REPORTED_CHARS = 1500
+_SHORT_S = 60.0
 _INSTALLERS = Path(installers.__file__).read_bytes()
 _SHIMS = ("apt", "apt-get", "pip", "pip3")
 _UNPACK_ONE = (
@@ -211,13 +213,7 @@ async def _run_in(
     done = await provider.run(
         sandbox, ["/bin/sh", "-c", script], timeout_s=options.timeout_s, user=user, stdin=data
     )
-    listed = await provider.run(
-        sandbox,
-        ["/bin/sh", "-c", f"cat {installers.MISSING} 2>/dev/null"],
-        timeout_s=60,
-        user="root",
-        cwd="/",
-    )
+    listed = await _run_as_root(provider, sandbox, f"cat {installers.MISSING} 2>/dev/null")
     if missing := sorted(set((listed.stdout or "").split("\n")) - {""}):
         raise ValueError(f"without network, these packages are missing: {', '.join(missing)}")
     if done.return_code != 0:
@@ -229,16 +225,21 @@ async def _run_in(
 async def _put_installers(provider: RootlessProvider, sandbox: RootlessSandbox) -> None:
     script = "".join(f"install -m 755 /dev/stdin /usr/local/sbin/{name} < /tmp/.shim; " for name in _SHIMS)
     program = b"#!/usr/bin/python3\n" + _INSTALLERS
-    command = ["/bin/sh", "-c", f"cat > /tmp/.shim; {script} rm /tmp/.shim"]
-    done = await provider.run(sandbox, command, timeout_s=60, user="root", cwd="/", stdin=program)
+    done = await _run_as_root(provider, sandbox, f"cat > /tmp/.shim; {script} rm /tmp/.shim", program)
     if done.return_code != 0:
         raise OSError(f"the stand-ins of apt and pip could not be written: {done.stderr}")
 
 
 async def _clean(provider: RootlessProvider, sandbox: RootlessSandbox, *, has_shims: bool) -> None:
     shims = " ".join(f"/usr/local/sbin/{name}" for name in _SHIMS) if has_shims else ""
-    command = ["/bin/sh", "-c", _CLEAN.format(shims=shims)]
-    await provider.run(sandbox, command, timeout_s=60, user="root", cwd="/")
+    await _run_as_root(provider, sandbox, _CLEAN.format(shims=shims))
+
+
+async def _run_as_root(
+    provider: RootlessProvider, sandbox: RootlessSandbox, script: str, stdin: bytes = b""
+) -> SandboxExecResult:
+    program = ["/bin/sh", "-c", script]
+    return await provider.run(sandbox, program, timeout_s=_SHORT_S, user="root", cwd="/", stdin=stdin)
 
 
 def _pack(context: Path, instruction: Instruction, expanded: str, workdir: str) -> tuple[bytes, str]:

@@ -33,14 +33,6 @@ RESOLVER = Path("/etc/resolv.conf")
 
 
 @dataclass(frozen=True, slots=True)
-class RootlessLimits:
-    """The limits of one sandbox."""
-
-    memory_bytes: int
-    processes: int
-
-
-@dataclass(frozen=True, slots=True)
 class SandboxShape:
     """The parts of a sandbox that its command line names."""
 
@@ -68,21 +60,20 @@ def build_command(
     store: ImageStore,
     places: SandboxPlaces,
     shape: SandboxShape,
-    limits: RootlessLimits,
+    processes: int,
     descriptors: tuple[int, int],
     group: MemoryGroup | None,
 ) -> list[str]:
-    """Return the command; `descriptors` are the listening socket and the filter, which it inherits."""
+    """Return the command for at most `processes`. It inherits `descriptors`: the listening socket and the filter."""
     python = PortablePython.of_the_gym(open_to_others=store.owner is not None)
     listening, filter_file = descriptors
     lower = ":".join(f"layers/{layer}" for layer in reversed(shape.layers))
     folder = str(places.folder.relative_to(store.folder))
-    processes = f"{limits.processes}:{limits.processes}"
     return [
         *(group.build_entry_command() if group is not None else ()),
         *(build_user_command(store.owner) if store.owner is not None else ()),
         *("unshare", "--user", "--map-root-user", "--mount", "--", "/bin/sh", "-c", _MOUNT, "mount"),
-        *(str(store.folder), lower, folder, processes),
+        *(str(store.folder), lower, folder, f"{processes}:{processes}"),
         *("bwrap", "--bind", str(places.folder / "merged"), "/"),
         *_build_namespaces(shape),
         *_build_mounts(python, places, shape),

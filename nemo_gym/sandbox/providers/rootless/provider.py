@@ -21,7 +21,6 @@ from typing import Any
 from nemo_gym.isolation.memory import MemoryGroup, make_memory_group
 from nemo_gym.isolation.system_calls import root_call_filter, write_filter
 from nemo_gym.sandbox.providers.rootless.launch import (
-    RootlessLimits,
     SandboxShape,
     build_command,
     find_missing,
@@ -116,32 +115,31 @@ class RootlessProvider:
         missing = find_missing()
         if missing is not None:
             raise SandboxCreateError(missing)
-        limits = RootlessLimits(memory_bytes or self._memory_bytes, self._processes)
         try:
             places = await asyncio.to_thread(self.store.new_sandbox)
         except OSError as error:
             raise SandboxCreateError(f"{self.store.folder} cannot be used: {error}") from error
         variables = {"PATH": DEFAULT_PATH, "HOME": "/root", **image.env, **(env or {})}
         sandbox = RootlessSandbox(places, image, variables, image.workdir)
-        sandbox.memory = make_memory_group(limits.memory_bytes)
+        sandbox.memory = make_memory_group(memory_bytes or self._memory_bytes)
         try:
-            sandbox.process = await self._launch(sandbox, shape, limits)
+            sandbox.process = await self._launch(sandbox, shape)
             await self._wait_ready(sandbox)
         except BaseException:
             await self._end(sandbox)
             raise
         return sandbox
 
-    async def _launch(
-        self, sandbox: RootlessSandbox, shape: SandboxShape, limits: RootlessLimits
-    ) -> asyncio.subprocess.Process:
+    async def _launch(self, sandbox: RootlessSandbox, shape: SandboxShape) -> asyncio.subprocess.Process:
         instructions = root_call_filter()
         assert instructions is not None
         with socket.socket(socket.AF_UNIX) as listening, os.fdopen(write_filter(instructions)) as filter_file:
             listening.bind(str(sandbox.places.control))
             listening.listen(64)
             descriptors = (listening.fileno(), filter_file.fileno())
-            command = build_command(self.store, sandbox.places, shape, limits, descriptors, sandbox.memory)
+            command = build_command(
+                self.store, sandbox.places, shape, self._processes, descriptors, sandbox.memory
+            )
             return await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.sandbox.providers.rootless.launch import (
-    RootlessLimits,
     SandboxShape,
     build_command,
     find_missing,
 )
 from nemo_gym.sandbox.providers.rootless.store import ImageStore
 
-LIMITS = RootlessLimits(1 << 30, 100)
+PROCESSES = 100
 
 
 def test_another_system_is_told_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,11 +37,11 @@ def test_layers_lie_below_each_other_and_only_builds_have_a_network(tmp_path: Pa
     store = ImageStore(tmp_path / "store")
     places = store.new_sandbox()
     try:
-        command = build_command(store, places, SandboxShape(["low", "high"]), LIMITS, (3, 4), None)
+        command = build_command(store, places, SandboxShape(["low", "high"]), PROCESSES, (3, 4), None)
         assert "layers/high:layers/low" in command
         assert "--unshare-net" in command
         assert "--disable-userns" in command
         with_network = SandboxShape(["low"], has_network=True)
-        assert "--unshare-net" not in build_command(store, places, with_network, LIMITS, (3, 4), None)
+        assert "--unshare-net" not in build_command(store, places, with_network, PROCESSES, (3, 4), None)
     finally:
         places.remove()
