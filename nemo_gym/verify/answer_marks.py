@@ -23,6 +23,10 @@ _WORDS_OF_LANGUAGES = (
     (r"réponse", r"(?:\s+(?:finale|correcte|exacte))?", r"est"),
     (r"antwort", r"", r"(?:ist|lautet)"),
     (r"respuesta", r"(?:\s+(?:final|correcta))?", r"es"),
+    (r"opci[oó]n", r"\s+correcta", r"es"),
+    (r"opção", r"\s+(?:correta|certa)", r"é"),
+    (r"opzione", r"\s+(?:corretta|giusta|esatta)", r"è"),
+    (r"(?:bonne\s+)?option", r"(?:\s+(?:correcte|exacte))", r"est"),
     (r"risposta", r"(?:\s+(?:finale|corretta|esatta|giusta))?", r"(?:è|e['’])"),
     (r"resposta", r"(?:\s+(?:final|correta|certa))?", r"(?:é|e)"),
     (r"antwoord", r"", r"is"),
@@ -40,10 +44,14 @@ _WORDS_OF_LANGUAGES = (
 _WORDS_WITHOUT_SPACES = (
     r"(?:答案|答え|正解|回答|答|정답|답)(?:\s*(?:应该?|應該?))?\s*(?:[:：=]|是|为|為|は|[은는이])"
 )
+_SO_ELSEWHERE = (
+    r"(?:\s+(?:donc|ainsi|alors|also|somit|daher|folglich|por\s+(?:lo\s+)?tanto|entonces|pues|portanto|assim|quindi|dunque"
+    r"|pertanto|dus|alltså|således|więc|zatem))?"
+)
 FOREIGN_ANSWER_WORDS = (
     *(
         re.compile(
-            rf"(?i:.*\b{noun}{between}\s*(?:{verb}(?!\w)\s*[:：]?|[:：=])\s*+"
+            rf"(?i:.*\b{noun}{between}\s*(?:{verb}(?!\w){_SO_ELSEWHERE}\s*[:：]?|[:：=])\s*+"
             r"(?:(?:la|le|el|il|o|a|die|de)\s+|l['’])?(?:(?:option|opción|opção|opzione|optie|letra|lettre|lettera|вариант)\s+)?"
             r"(?!(?:pas|nicht|no|non|não|niet|не|inte|ikke|nie)\b)(?P<answer>.*))"
         )
@@ -60,7 +68,14 @@ ANSWER_MARKS = (
     ANSWER_WORDS,
     *FOREIGN_ANSWER_WORDS,
 )
+_RESULT_ELSEWHERE = (
+    r"(?:lösung|ergebnis|resultat|résultat|solución|resultado|solução|soluzione|risultato|oplossing|wynik|sonuç|hasil"
+    r"|kết\s+quả|результат|итого)"
+)
 WEAK_ANSWER_MARKS = (
+    re.compile(r"(?i:\W*(?:so\W+)?to\s+answer\s+(?:the|your|this)\s+question\s*[:,]\s*(?P<answer>\S.*))"),
+    re.compile(rf"(?i:\W*(?:\w+\s+)?{_RESULT_ELSEWHERE}\s*[:=]\s*(?P<answer>\S.*))"),
+    re.compile(r"(?:最终|最後の)?(?:结果|結果|결과)\s*(?:[:：=]|是|为|は)\s*(?P<answer>\S.*)"),
     re.compile(r"(?i:\W*(?:the\s+)?(?:(?:final|correct)\s+)?answer)\W*(?P<answer>)$"),
     re.compile(
         r"(?i:.*\banswer(?:\s+(?:to|of|for|in)\s[^.:：=]{1,80}?)?"
@@ -83,6 +98,10 @@ CORRECTED_ANSWER = (
         r"(?i:(?:.*[.!?,;:…]\s+)?(?:(?:wait|hmm+|no|nope|oops|sorry|actually|hold\s+on|correction|rather|scratch\s+that"
         r"|on\s+(?:second\s+thoughts?|reflection))\b[\s,.:;!…–—-]*){1,4}(?:make\s+(?:that|it)\s+)?"
         r"(?P<answer>\**[-−+$]*(?:\d[\d.,/^%$*]*|\\?[\[({][^\n]{1,80})\s*))$"
+    ),
+    re.compile(
+        r"(?i:(?:.*[.!?,:;]\s+)?(?:so\s+)?i(?:['’]ll|['’]d|\s+(?:will|would|now))?\s+(?:go\s+with|say|submit|settle\s+on|choose|get)"
+        r"\s+(?P<answer>\**[-−+$]*\d[\d.,/^%$*]*))[.!]*$"
     ),
     re.compile(
         r"(?i:(?:.*[.!?:]\s+)?(?:it|that|this)\s+should\s+(?:instead\s+)?(?:be|have\s+been)\s+(?P<answer>.*))"
@@ -154,6 +173,18 @@ _OTHER_CASE = re.compile(
     r"|(?-i:[A-Z])\w+)|without\b|similarly\b))",
     re.IGNORECASE,
 )
+
+
+_SUPPOSED_ANSWER = re.compile(
+    r"\b(?:suppos(?:e|ing)|assum(?:e|ing)|pretend|imagine|if|whether|let['’]s\s+say|told(?:\s+me)?|heard)\s+(?:that\s+)?"
+    r"(?:(?:the|my|our|this|an)\s+)?(?:\w+\s+)?answer\s+(?:is|was|were)\W*\Z",
+    re.IGNORECASE,
+)
+
+
+def is_supposed_answer(lead: str) -> bool:
+    """Return whether the words up to an answer only suppose or report it: "Suppose the answer is", "I was told ..."."""
+    return _SUPPOSED_ANSWER.search(lead[-_LONGEST_LEAD:]) is not None
 
 
 def is_other_case(lead: str) -> bool:

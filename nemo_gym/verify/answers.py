@@ -43,11 +43,12 @@ from nemo_gym.verify.answer_marks import (
     CORRECTED_ANSWER,
     WEAK_ANSWER_MARKS,
     is_other_case,
+    is_supposed_answer,
     match_mark,
 )
+from nemo_gym.verify.answer_remarks import strip_remarks
 from nemo_gym.verify.conclusions import find_conclusion, is_value
 from nemo_gym.verify.corrections import find_retraction, is_crossed_out
-from nemo_gym.verify.number_words import read_number_words
 from nemo_gym.verify.sentences import cut_first_sentence
 from nemo_gym.verify.typesetting import strip_math_marks
 
@@ -263,7 +264,7 @@ def find_line(text: str, marks: Sequence[re.Pattern[str]]) -> Stated | None:
     if line is None or not line.answer:
         return None
     rest = line.answer[len(cut_first_sentence(line.answer)) :].lstrip(".")
-    return Stated(tidy(line.answer), f"{rest}\n{line.rest}", line.lead)
+    return Stated(strip_remarks(line.answer), f"{rest}\n{line.rest}", line.lead)
 
 
 def _write_denials(text: str) -> str:
@@ -304,6 +305,8 @@ def find_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> Stated | No
         rest = "\n".join((found.string[found.end("answer") :], *following[used:]))
         answer = f"not {answer}" if is_crossed_out(answer) else answer
         stated = Stated(_read_box_in(answer) or answer, rest, found.string[: found.start("answer")])
+        if is_supposed_answer(stated.lead):
+            continue
         if not is_other_case(stated.lead):
             return stated
         other_case = other_case or stated
@@ -360,52 +363,6 @@ def _is_open_box(lines: Sequence[str]) -> bool:
     return "\\boxed" in said and not find_boxes(said)
 
 
-def tidy(answer: str) -> str:
-    """Remove quotes, emphasis, math marks, the reason behind a number, and the text after the sentence."""
-    sentence = _REASON.sub("", cut_first_sentence(answer.strip())).strip().strip("\"'“”")
-    words = _NUMBER_AND_WORDS.fullmatch(sentence)
-    if words is not None and read_number_words(words["words"].lower()) == words["number"].replace(",", ""):
-        return words["number"]
-    for remark, plain in _REMARKS:
-        sentence = remark.sub(plain, sentence)
-    emphasized = _EMPHASIZED.fullmatch(sentence)
-    return strip_math_marks(emphasized["content"] if emphasized else sentence)
-
-
-_REASON = re.compile(
-    r"(?<=[\d})$%\]])(?:,?\s+because|,\s*since|\s+since(?!\s+\d)|\s+(?:is|are)\s+(?:the|our)\s+(?:(?:only|unique|final|required"
-    r"|desired|correct|right|real|sought|possible)\s+){0,3}(?:solution|answer|value|result|root|one)s?)\b.*",
-    re.DOTALL,
-)
-"""The reason or remark that follows a number or a formula: "18, since 9*2=18", "$x=1$ is the only solution"."""
-_NUMBER_AND_WORDS = re.compile(r"(?P<number>\d[\d,]*)\s*\((?P<words>[a-zA-Z, -]+)\)")
-_NOT_ELSEWHERE = r"(?:not|no|nicht|et\s+non|non|y\s+no|und\s+nicht|e\s+não|não|niet|не)"
-_REMARKS = (
-    # not 6, as one may think, but 7
-    (
-        re.compile(r"\Anot\s[^.;:]{1,80}?,?\s+but\s+(?:rather\s+|in\s+fact\s+)?(?=[-+$\\\d])", re.IGNORECASE),
-        "",
-    ),
-    # $81$ !: after a space the mark is no factorial
-    (re.compile(r"(?<=[$)\]])\s+!\Z"), ""),
-    # 81 (not 18, which is the sum)
-    (re.compile(rf"(?<=[\d}}$%\]])\s+\({_NOT_ELSEWHERE}\s[^()]*\)\Z", re.IGNORECASE), ""),
-    # 3/4, that is, 0.75
-    (
-        re.compile(
-            r"(?<=[\d}$%\]]),\s*(?:that\s+is|i\.e\.|or\s+equivalently|d\.\s?h\.|das\s+heißt|o\s+sea|es\s+decir|c['’]est-à-dire"
-            r"|soit|cioè|ou\s+seja|т\.\s?е\.|то\s+есть)\s*,?\s*(?=[-+$\\\d])",
-            re.IGNORECASE,
-        ),
-        " = ",
-    ),
-)
-"""Words beside a number that leave its value, and what stands in their place."""
-_EMPHASIZED = re.compile(
-    r"(?:(?P<mark>[*_])(?=[^\s*_])|<(?P<tag>b|strong|i|em|u|code|mark)>)(?P<content>[^*<>]*)"
-    r"(?(mark)(?P=mark)|</(?P=tag)>)",
-    re.DOTALL,
-)
 _INNER_MARK = re.compile(
     r"\s*(?:\\(?:text|textbf|mathrm|mbox)\s*\{\s*)?(?i:(?:the\s+)?(?:(?:final|correct)\s+)?answer\s*(?:is\s*[:：]?|[:：=]))"
     r"\s*(?P<answer>.*)",

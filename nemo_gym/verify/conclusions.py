@@ -24,7 +24,7 @@ _OPEN = re.compile(
     r"|unsure|sure|unknown|between(?=[^.]*\d[^.]*\band\b)|about|around|approximately|roughly|nearly|almost|at\s+(?:least|most)"
     r"|(?:more|less|greater|fewer|smaller|larger|higher|lower)\s+than|up\s+to|above|below|under|over|need|needs|must|will"
     r"|want|next|first|step|try|check|consider|recall|note|remember|start|begin|depends?|estimate[ds]?|question|problem"
-    r"|case|example|options?|know|think|believe|hope|decide|possible|some|others?"
+    r"|case|example|options?|used\s+to|know|think|believe|hope|decide|possible|some|others?"
     r"|nicht|kein\w*|sondern|oder|pas|ne|ou|não|niet|geen|of\s+niet|non|не|или|inte|ikke|nie|vielleicht|peut-être)(?!\w)|n['’]est"
     r"|≈|~|\\approx|\\(?:boxed|fbox)|\.\.\.|…|[\d)]\s?!",
     re.IGNORECASE,
@@ -47,10 +47,14 @@ _BEFORE_NUMBER = re.compile(
 _AFTER_NUMBER = re.compile(
     r"[\s$*_)\\]*(?:(?:and|minus|plus|times|squared|cubed|factorial|root|pi|of|to|by|in|out|over|per|more|less|fewer|hundreds?"
     r"|thousands?|millions?|billions?|trillions?|dozens?|scores?|pairs?|halves|thirds|quarters|tenths|feet|foot|lakhs?|crores?"
-    r"|[kmb]|half|is|as)\b(?!\s+total\b)|[π√+*/^×·÷²³!−])",
+    r"|[kmb]|half|is|as)\b(?!\s+(?:total|all)\b)|[π√+*/^×·÷²³!−])",
     re.IGNORECASE,
 )
 """Words and signs directly beside a number that change it, or make it the number of something."""
+_AT, _CLOCK = re.compile(r"\bat[\s$*_(]*\Z", re.IGNORECASE), re.compile(r"[\s$*_(]*\d{1,2}:\d\d")
+"""A time stands behind "at" as it is: "They meet at 5:40"."""
+_SUM = re.compile(r"(?<![\w.])[$€£]?\d[\d.,]*(?:\s*[-+*/×·÷−–]\s*[$€£]?\d[\d.,]*)+\s*=\s*")
+"""The calculation before a number: "She pays 5 + 7 = 12 dollars"."""
 _CONCLUDES = re.compile(
     r"\b(?:so|thus|therefore|hence|consequently|accordingly|overall|altogether)\b[\s,:]*", re.IGNORECASE
 )
@@ -174,7 +178,10 @@ def _is_changed(clause: str, start: int, end: int) -> bool:
     return (
         _CHANGED.search(before) is not None
         or _CHANGED.search(after) is not None
-        or _BEFORE_NUMBER.search(before) is not None
+        or (
+            _BEFORE_NUMBER.search(before) is not None
+            and not (_AT.search(before) and _CLOCK.match(clause, start))
+        )
         or _AFTER_NUMBER.match(after) is not None
     )
 
@@ -201,7 +208,7 @@ def _find_stated(clause: str) -> str | None:
 
 
 def _find_lone_number(clause: str) -> str | None:
-    plain = _PERCENT.sub("%", clause.replace("*", ""))
+    plain = _SUM.sub("", _PERCENT.sub("%", clause.replace("*", "")))
     found = _COUNTED.fullmatch(plain) or _LEFT.fullmatch(plain)
     if found is None or len(_ANY_NUMBER.findall(plain)) != 1 or _WRITER.search(plain[: found.start("value")]):
         return None

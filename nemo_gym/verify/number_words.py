@@ -1,4 +1,4 @@
-r"""Numbers in words: "twenty-three", "two million three hundred and five", "three quarters"."""
+r"""Numbers in words: "twenty-three", "two million three hundred and five", "minus three", "three quarters"."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ _PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "nin
 
 def read_number_words(words: str) -> str | None:
     r"""Return the number that words in lower case are, in digits or as `\frac{…}{…}`; None for other words."""
+    for sign in ("minus ", "negative "):
+        if words.startswith(sign):
+            size = read_number_words(words.removeprefix(sign))
+            return None if size is None or size.startswith("-") else f"-{size}"
     words = _ONE.sub("one ", words)
     share = _SHARE.fullmatch(words)
     if share is not None:

@@ -21,12 +21,12 @@ from nemo_gym.metrics import key_metrics
 from nemo_gym.reward_profile import compute_pass_majority_metrics
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.verdict import read_reward
-from nemo_gym.verify.answers import AnswerForm, final_answer, final_text
+from nemo_gym.verify.answers import AnswerForm, final_text
 from nemo_gym.verify.equivalence_judge import Comparison, EquivalenceJudge
 from nemo_gym.verify.judge import JudgeEvaluation, JudgeOptions
 from resources_servers.math_with_judge.judging import make_judge
 from resources_servers.math_with_judge.math_equality import TIMEOUT_S, Equality, Rejection, compare
-from resources_servers.math_with_judge.stated_units import add_unit
+from resources_servers.math_with_judge.reading import find_math_answer
 
 
 class LibraryJudgeMathResourcesServerConfig(BaseResourcesServerConfig, JudgeOptions):
@@ -100,8 +100,7 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
 
     def extract(self, text: str, expected: str) -> str | None:
         """Return the final answer in the last message, or None, with its unit where the expected answer has one."""
-        answer = final_answer(text, self.config.answer_forms)
-        return add_unit(expected, answer, text) if answer else None
+        return find_math_answer(text, expected, self.config.answer_forms)
 
     async def compare(self, expected: str, answer: str | None) -> Equality:
         """Return math-verify's comparison of the answers, without the judge."""

@@ -28,7 +28,7 @@ from resources_servers.mcqa.conclusions import find_conclusion, is_supposed
 from resources_servers.mcqa.lone_names import find_lone_letter, find_lone_name
 from resources_servers.mcqa.option_texts import Options
 from resources_servers.mcqa.statements import MAX_CHARS, find_by_text, find_labelled, find_lettered
-from resources_servers.mcqa.suppositions import strip_suppositions
+from resources_servers.mcqa.suppositions import is_counterfactual, strip_suppositions
 
 ANY_LETTER: Options = dict.fromkeys(ascii_uppercase, "")
 """The options of a question without a list of options."""
@@ -108,7 +108,8 @@ def lenient_choice(text: str, options: Options) -> str | None:
     text = write_braces(text)
     stated = strip_suppositions(text)
     choice = _read_statements(stated, options)
-    return choice if choice is not None or stated == text else _read_statements(text, options)
+    is_unreal = choice is None and stated != text and is_counterfactual(text)
+    return choice if choice is not None or stated == text or is_unreal else _read_statements(text, options)
 
 
 def _read_statements(text: str, options: Options) -> str | None:

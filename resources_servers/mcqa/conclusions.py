@@ -38,7 +38,7 @@ _KIND = r"(?:options?|choices?|answers?|letter|alternative|one|selection|respons
 _SO = r"(?:so|thus|hence|therefore|consequently|accordingly|finally|overall|in\s+conclusion|ergo)"
 _IT_IS = (
     r"(?:(?:it|this|that|the\s+answer)\s+(?:has\s+to|must|should|can\s+only)\s+be|(?:it|this|that)(?:\s+is|['’]s)"
-    r"|we\s+(?:have|get|choose))"
+    r"|(?:it|this|that)\s+would\s+be|we\s+(?:have|get|choose))"
 )
 _SURELY = r"(?:\s+(?:clearly|definitely|obviously|certainly|simply|therefore|thus|then|indeed|surely))?"
 _FITTING = (
@@ -48,8 +48,8 @@ _FITTING = (
 _EXPLAINED_CUES = (
     rf"(?:{_BEST}\s+){{0,3}}{_KIND}(?:\s+(?:here|left|remaining|overall)|{_FITTING})?\s*"
     rf"(?:(?<=\s)(?:is|was|being|remains|(?:must|should|has\s+to)\s+be){_SURELY}|[:：=]|→|[-=]>|\s[-–—])",
-    r"(?:ans|choice|selection|result)\s*\.",
-    r"(?:ans|choice|selection|result|correct|solution|selected|pick|edit|update)\s*(?:\.?\s*[:：=→]|[-=]>|\s[-–—])",
+    r"(?:ans|choice|selection|result|decision|verdict|pick)\s*\.",
+    r"(?:ans|choice|selection|result|correct|solution|selected|pick|decision|verdict|edit|update)\s*(?:\.?\s*[:：=→]|[-=]>|\s[-–—])",
     r"(?:which|that|this|it|they)\s+(?:\w+\s+)?(?:is|matches|corresponds\s+to|points?\s+to|leaves?|gives?|equals|means"
     r"|agrees\s+with|suggests|implies|supports)\s+(?=\(?(?:option|choice|answer)\b)",
 )
@@ -63,10 +63,15 @@ _BARE_CUES = (
     rf"{_IT_IS}{_SURELY}\s*:?",
     r"not\s+(?:option\s+)?\(?[A-Z]\)?,?\s+but(?:\s+rather)?",
     r"answer(?:\s+is)?",
+    r"i\s+(?:meant|mean)",
     r"(?:definitely|certainly|clearly|obviously|by\s+(?:the\s+)?(?:process\s+of\s+)?elimination)\s*,?",
     r"(?<!.)\W*(?:[-=]>|→|⇒|∴)",
     r"(?<!.)\W*(?:(?:oops|actually|correction|nope|no|wait|sorry|hmm+|scratch\s+that|rather|on\s+second\s+thoughts?"
     r"|nein|non|нет|moment|attendez)\b[\s,.:;!…–—-]+){1,3}",
+    r"(?<!no\s)(?<!não\s)(?<!non\s)(?<!не\s)(?:c['’]est|es\s+ist|das\s+ist|dies\s+ist|es|è|é|это)\s+(?:(?:donc|also|somit|daher|quindi|portanto)\s+)?"
+    r"(?:(?:la|die|a|o)\s+)?(?:bonne\s+|richtige\s+)?(?:réponse|antwort|option|opción|opção|opzione|respuesta|risposta|resposta"
+    r"|вариант|ответ)",
+    r"(?:верный|правильный)\s+(?:вариант|ответ)\s*[-–—:]",
     r"(?:ich\s+wähle|je\s+choisis|elijo|scelgo|escolho|eu\s+escolho|ik\s+kies|выбираю)",
     r"(?:应该?|應該?|所以|因此|故)?(?:正确的?选项|正確的?選項|选择?|選擇?)\s*(?:[:：]|是|为|為)?",
 )
@@ -87,7 +92,7 @@ _AFTER = re.compile(
     r"|think|believe|thoughts?|reflection))\s)"
     r"\(?(?P<letter>[A-Z])\b\)?(?:\s*[,(:][^,()]{1,80}[,)])?\s*"
     r"(?:(?i:rather\s+than|,?\s*not)\s+(?i:(?:option|choice)\s+)?\(?[A-Z]\)?,?\s+)?"
-    rf"(?i:it\s+is(?=\W*$)|(?:is|must\s+be|has\s+to\s+be|remains|['’]s){_SURELY}(?:\s+(?:the|also))?\s+"
+    rf"(?i:it\s+is(?=\W*$)|(?:is|must\s+be|has\s+to\s+be|remains|['’]s){_SURELY}(?:\s+(?:the|also|my|our))?\s+"
     rf"(?:(?:{_BEST}\s+){{0,2}}{_KIND}|correct|right|true|valid|it|(?:better|best)(?=\W*$))"
     r"(?=\s*(?:$|[.,;:!)]|\s(?:because|since|as|given|due|for|here|by)\b)))"
 )
@@ -102,6 +107,12 @@ _AFTER_ELSEWHERE = re.compile(
     r"|(?:选项|選項|答案)?\s*(?P<bare>[A-Z])\s*(?:选项|選項)?\s*(?:是|为)?正[确確](?:的|答案|选项)*\W*$"
 )
 """The same in other languages, at the end of a sentence: "Option B ist richtig"."""
+_WHOLE_ELSEWHERE = (
+    re.compile(r"\W*(?P<letter>[A-Z])\s*번?\s*(?:이|가|은|는)?\s*정답(?:입니다|이다|임)?\W*"),
+    re.compile(r"\W*(?:सही|उचित)\s+(?:उत्तर|विकल्प|जवाब)\s+(?:विकल्प\s+)?\(?(?P<letter>[A-Z])\)?\s+(?:है|हैं)\W*"),
+    re.compile(r"\W*doğru\s+(?:cevap|yanıt|seçenek)\s+(?P<letter>[A-Z])['’]?\s?d[iıuü]r\W*", re.IGNORECASE),
+)
+"""Sentences of other languages whose verb is their end."""
 _DENIED_ELSEWHERE = re.compile(
     r"(?<!\w)(?:nicht|kein\w*|wenn|falls|oder|ob|pas|si|ou|no|o|se|não|non|niet|of|als|не|если|или)(?!\w)|[不非若或]|如果",
     re.IGNORECASE,
@@ -112,6 +123,11 @@ _AFTER_TEXT = re.compile(
     re.IGNORECASE,
 )
 """All of an option's text before words that choose it: "Argon is the answer."."""
+_ONLY = re.compile(
+    r"\b(?i:only\s+(?:option|choice|answer)?)\s*\(?(?P<letter>[A-Z])\)?\s+(?i:fits|works|matches|qualifies|applies|remains|holds"
+    r"|makes\s+sense|is\s+(?:correct|right|consistent|possible|left|valid))(?=\W*$|[.,;]|\s(?:because|since|as|here|all|both|the)\b)"
+)
+"""The name of an option before words that leave no other: "Only choice C fits"."""
 _SUPPOSED = re.compile(
     r"\b(?:if|unless|suppose|assum\w+|were|would\s+(?:be|have)|might|may|could|maybe|perhaps|possibly|probably|unsure"
     r"|whether|some|many|most\s+(?:people|students)|students?|people|someone|others?|wrongly|mistakenly"
@@ -214,6 +230,13 @@ def _find_after(sentence: str, options: Options) -> Iterator[_Found]:
         letter, before = elsewhere["letter"] or elsewhere["bare"], sentence[: elsewhere.start()]
         if _DENIED_ELSEWHERE.search(before) is None and not _is_open(before):
             yield _Found(elsewhere.end(), Conclusion(letter))
+    for whole in _WHOLE_ELSEWHERE:
+        said = whole.fullmatch(sentence)
+        if said is not None and said["letter"].upper() in options:
+            yield _Found(said.end(), Conclusion(said["letter"].upper()))
+    only = _ONLY.search(sentence)
+    if only is not None and only["letter"] in options and not _is_open(sentence[: only.start()]):
+        yield _Found(only.end(), Conclusion(only["letter"]))
     stated = _AFTER_TEXT.fullmatch(sentence)
     named = find_same(stated["name"], options) if stated else None
     if stated and named:

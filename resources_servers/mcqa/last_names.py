@@ -15,6 +15,7 @@ from resources_servers.mcqa.remarks import find_letters
 _AT_END = re.compile(
     r"(?P<lead>.*\S)(?:(?P<stop>(?<=[.!?…])[\"”)\]]?\s+)"
     r"|\s*(?P<arrow>→|⇒|⟹|[-=]>|\\(?:to|[Rr]ightarrow)(?![a-zA-Z]))\s*(?:(?i:option|choice|answer)\s+)?"
+    r"|\s*(?P<colon>:)\s+(?:(?i:option|choice|answer)\s+)?"
     r"|(?:\s*,|\s*;|\s*[–—]|\s-)\s+(?i:option|choice|answer)\s+|\s[–—-]\s+(?=\())"
     r"(?P<name>\(?(?P<letter>[A-Z])[).!\s]*)\Z"
 )
@@ -54,4 +55,13 @@ def find_last_name(lines: list[str], options: Options) -> str | None:
         return letter if is_whole and not is_word and _UNSTATED.search(sentence) is None else None
     is_formula = found["arrow"] is not None and re.search(r"(?<![\w'’])[^\W\d_](?!\w)|\+", lead) is not None
     has_words = re.search(r"[^\W\d_]{2}", lead) is not None
-    return letter if has_words and not is_formula and _NOT_LINKED.search(sentence) is None else None
+    is_list = found["colon"] is not None and _LISTS.search(sentence) is not None
+    return (
+        letter if has_words and not (is_formula or is_list) and _NOT_LINKED.search(sentence) is None else None
+    )
+
+
+_LISTS = re.compile(
+    r"\b(?:options|choices|second|third|last|hint|grade|note|example|following|letters?|key)\b", re.IGNORECASE
+)
+"""Words before a colon behind which no choice stands."""

@@ -19,7 +19,9 @@ from resources_servers.mcqa.remarks import find_letters, is_only_choice
 from resources_servers.mcqa.statements import find_labelled, find_lettered
 
 _LONGEST_TEXT = 5_000
-_LETTER_ALONE = re.compile(r"\W*(?:[A-Z]|(?i:(?:option|choice)\W+[A-Z]))\W*")
+_LETTER_ALONE = re.compile(
+    r"\W*(?:[A-Z]|(?i:(?:option|choice|letter)\W+[A-Z]))(?:,\s+(?i:obviously|clearly|definitely|of\s+course|for\s+sure|certainly))?\W*"
+)
 _KIND = re.compile(r"\A\W*(?:option|choice)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:```\w*|---+)\s*")
 
@@ -57,7 +59,7 @@ def _read_line(line: str, options: Options) -> str | None:
     """Return the option of a line that is only its letter, or its letter and its text, perhaps before a remark."""
     plain = plain_text(line.strip("`#> \t"))
     if _LETTER_ALONE.fullmatch(plain):
-        return find_lettered(plain, options, may_explain=False)
+        return find_lettered(plain.partition(", ")[0], options, may_explain=False)
     plain = _KIND.sub("", plain)
     labelled = find_labelled(plain, options)
     if labelled is not None:
@@ -133,7 +135,8 @@ _NAME_BEHIND = re.compile(r"\s*\((?:(?i:option|choice)\s+)?([A-Z])\)[\s.!]*\Z")
 
 
 _STATES = re.compile(
-    r"\b(?:is|are|was|were|equals?|becomes?|remains?|lies|means|has|have|it['’]s|that['’]s)\b|=",
+    r"\b(?:is|are|was|were|equals?|becomes?|remains?|lies|means|has|have|it['’]s|that['’]s)\b|="
+    r"|\b(?:ended|began|started|occurred|happened|died|born|signed|founded|built|took\s+place|fell|broke\s+out)\s+(?:in|on|at)\s+\Z",
     re.IGNORECASE,
 )
 _OPEN = re.compile(

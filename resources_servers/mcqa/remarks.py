@@ -88,6 +88,7 @@ def is_only_choice(letter: str, rest: str, options: Options, label: str = "") ->
     core = statement.strip(_AROUND)
     if _ALTERNATIVE.search(explanation) or find_same(core, options) not in (None, letter):
         return False
+    core = _BRACKETED_FACT.sub(_strip_fact, core) if "(" in statement else core
     remark = _without_own_text(core, options[letter])
     if remark is None:
         return False
@@ -101,6 +102,14 @@ def is_only_choice(letter: str, rest: str, options: Options, label: str = "") ->
     return not _is_taken_back(first, letter, options) and not any(
         _is_taken_back_later(sentence, letter, options) for sentence in later
     )
+
+
+_BRACKETED_FACT = re.compile(r"\(?(?P<fact>[A-Z]\)?\s+[^()]*)\)?\Z")
+
+
+def _strip_fact(bracketed: re.Match[str]) -> str:
+    """Return "" for a bracket that tells a fact of another option: "(B is the sum of both)"."""
+    return "" if _find_described(bracketed["fact"]) else bracketed[0]
 
 
 _BRACKETED = re.compile(
@@ -132,8 +141,19 @@ def strip_denied_others(remark: str, letter: str, options: Options) -> str:
         or (DENIAL.search(normalize(remark)) is None and _NEGATIVE.search(remark) is None)
     ):
         return remark
-    texts = "".join(rf"|(?i:{re.escape(options[other])})" for other in others if has_words(options[other]))
-    name = rf"{_KIND}\(?(?:[{''.join(others)}]{texts})\)?(?!\w)"
+    texts = "|".join(rf"(?i:{re.escape(options[other])})" for other in others if has_words(options[other]))
+    numbers = "|".join(re.escape(options[other]) for other in others if options[other].isdecimal())
+    named = "|".join(
+        filter(
+            None,
+            (
+                rf"[{''.join(others)}]\)?(?:[.:]?\s+(?:{texts}))?" if texts else f"[{''.join(others)}]",
+                texts,
+                numbers,
+            ),
+        )
+    )
+    name = rf"{_KIND}\(?(?:{named})\)?(?!\w)"
     names = rf"{name}(?:{_JOINED}{name}){{0,9}}"
     clause = (
         rf"(?:^|[,;:(–—]|(?<=[.!])\s|\s-\s|\b(?:and|but|as|while)\b)\s*(?:(?:and|but|so|while)\s+)?"
@@ -177,7 +197,7 @@ def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
     if _OTHERS_DENIED.match(sentence):
         return False
     said = normalize(sentence)
-    described = re.findall("[A-Z]", " ".join(_DESCRIBED.findall(sentence)))
+    described = re.findall("[A-Z]", " ".join([*_DESCRIBED.findall(sentence), *_find_described(sentence)]))
     mentioned = set(find_letters(sentence, options)) - {letter, *described}
     is_alternative = _ALSO.match(sentence) is not None or len(said.split()) < 3
     if mentioned or (is_alternative and _names_text(said, letter, options)):
@@ -185,6 +205,25 @@ def _is_taken_back_later(sentence: str, letter: str, options: Options) -> bool:
     found = (_REFUSED.match(said), _RETRACTION.search(said), _HEDGE.search(said))
     is_distrusted = _ABOUT_IT.match(said) is not None and _DISTRUST.search(said) is not None
     return is_distrusted or any(denial is not None for denial in found)
+
+
+def _find_described(sentence: str) -> list[str]:
+    """Return the names of options of which a clause tells a fact, and that none chooses: "A is a capital"."""
+    facts = (_FACT.match(clause) for clause in _CLAUSES.split(sentence))
+    return [fact["names"] for fact in facts if fact and _CHOOSES.search(fact["fact"]) is None]
+
+
+_CLAUSES = re.compile(r"[,;]\s+(?:and|but|while|whereas)\s+")
+_FACT = re.compile(
+    r"\W*(?P<names>\(?[A-Z]\)?(?:(?:,\s+|,?\s+and\s+)\(?[A-Z]\)?){0,9})\s+(?P<fact>(?:is|are|was|were)\s+[a-z].*)"
+)
+_CHOOSES = re.compile(
+    r"\b(?:also|too|as\s+well|either|possible|plausible|correct|right|true|valid|fine|acceptable|better|best|answers?|options?"
+    r"|choices?|likely|close|tempting|second|next|it|one|another|alternative|equally|good|mine|chosen|picked|selected|preferred)\b"
+    r"|\A\w+\s+\w+\W*\Z",
+    re.IGNORECASE,
+)
+"""Words of a fact that may choose its subject: "A is also right", "A is possible", "A is it"."""
 
 
 def _names_text(said: str, letter: str, options: Options) -> bool:

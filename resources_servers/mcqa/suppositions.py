@@ -28,6 +28,18 @@ _CONCLUDES = re.compile(r"\b(?:so|thus|hence|therefore)\b[^.]*\bwould\b", re.IGN
 _IN_BRACKETS = re.compile(r"\s*\((?:if|had|were)\b[^()]*\bwould\b[^()]*\)", re.IGNORECASE)
 
 
+_COUNTERFACTUAL = re.compile(
+    r"\bif\s+(?!(?:i|we|you|one)\b)[^.!?]{1,100}?\b(?:were|had)\b[^.!?]*\bwould\b|\bwould\b[^.!?]*\bif\s+(?!(?:i|we|you|one)\b)"
+    r"[^.!?]{1,100}?\b(?:were|had)\b",
+    re.IGNORECASE,
+)
+
+
+def is_counterfactual(text: str) -> bool:
+    """Return whether a text speaks of a condition that does not hold: "If friction were negligible, it would be A."."""
+    return _COUNTERFACTUAL.search(text) is not None
+
+
 def strip_suppositions(text: str) -> str:
     """Return a text without the sentences that say which answer another question would have."""
     if _WOULD.search(text) is None:

@@ -144,7 +144,7 @@ def test_the_last_complete_answer_tag_counts(text: str, answer: str | None) -> N
         ("Final Answer:\n\n18", "18"),
         ("answer = 2**3", "2**3"),
         ("The answer is $\\boxed{42}$. I hope the answer is correct.", "42"),
-        ("Answer: 9, not \\boxed{42}", "9, not \\boxed{42}"),
+        ("Answer: 9, not \\boxed{42}", "9"),
         ("Answer: 9 or \\boxed{42}", "9 or \\boxed{42}"),
         ("The answer is:\n$$\nx = 42\n$$", "x = 42"),
         ("Answer:\n```text\n42\n```", "42"),
