@@ -9,7 +9,7 @@ CONSTRAINTS := -c constraints.txt
 PASSED = @$(PYTHON) -m tests.heavy_suites passed $@
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models environment_servers simulation perf tests examples conftest.py
 
-.PHONY: demo test audit coverage test-python test-newest constraints chaos simulate check format test-packaging test-cluster test-slices slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses page test-ecosystem docs example-grpo example-offline bench clean
+.PHONY: demo test audit coverage test-python test-newest constraints chaos simulate check format test-packaging test-cluster test-slices slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses test-folders page test-ecosystem docs example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -161,6 +161,11 @@ bench-viewer: .venv/.dev
 # Claude Code, Codex and other known agents as external agents, offline against the engine stub: ten minutes to install.
 test-harnesses: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/harnesses/run.sh
+	$(PASSED)
+
+# The loader, linter and rewards of task folders against Harbor's own tools, in bubblewrap: ten minutes, five to install.
+test-folders: .venv/.dev
+	bash tests/folders/run.sh
 	$(PASSED)
 
 # The viewer's page, from its source in viewer/. It needs Node 20 or newer; the built page is part of the repository.

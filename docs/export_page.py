@@ -52,6 +52,10 @@ Rules for every format:
 - **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the task.
 - **Token ids are those that the engine read and sampled.** A row without usable ids is left out of token formats; a
   masked call ([tokens](tokens.md)) is context there.
+- **The origin of a task folder goes with it.** `grpo`, `verl` (`form=rl`: in `extra_info`) and `prime_rl` (`form=traces`: in
+  the task's `data`) have `task_origin` in each row: digest, dataset, source, licence, split and version. Readers of the
+  other formats refuse further columns, so that the report alone counts their rollouts by dataset, source, licence and
+  split ([task folders](task_folders.md)).
 - **A task is in the same split in every export.** Its prompt alone decides (`+split_by=task`: its number), and all of
   its rollouts stay together.
 - Files are written under a temporary name and renamed when they are complete. Equal rows make equal files.\

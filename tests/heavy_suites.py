@@ -47,6 +47,7 @@ COVERED: Final[Mapping[str, tuple[str, ...]]] = {
         "responses_api_agents/external_agent",
         "tests/harnesses",
     ),
+    "test-folders": ("nemo_gym/sources/task_folders", "nemo_gym/sandbox/providers/rootless", "tests/folders"),
     "test-ecosystem": ("nemo_gym", "tests/ecosystem_wheel"),
 }
 """The `make` targets of the heavy suites, and the paths whose changes they can see."""

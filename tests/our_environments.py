@@ -63,5 +63,7 @@ class OurEnvironment(NamedTuple):
 
 
 OUR_ENVIRONMENTS = [
-    OurEnvironment(path.parent) for path in sorted((PARENT_DIR / "resources_servers").glob("*/app.py"))
+    OurEnvironment(path.parent)
+    for path in sorted((PARENT_DIR / "resources_servers").glob("*/app.py"))
+    if (path.parent / "data").is_dir()  # the tasks of `task_folders` are a user's folders
 ]

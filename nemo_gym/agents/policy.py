@@ -85,7 +85,8 @@ class Trajectory:
 
     def end(self, reason: EndReason) -> Act:
         """Return the attempt as one Responses object, with all turns in its output and the usage of all calls."""
-        response = {**self.last_answer, "output": self._output, "usage": self._usage}
+        last = self.last_answer or Act.build_empty_response("policy")
+        response = {**last, "output": self._output, "usage": self._usage}
         if reason is EndReason.CONTEXT_OVERFLOW or reason is EndReason.BUDGET:
             response |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
         return Act(response, reason, None, self._notes)

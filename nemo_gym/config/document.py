@@ -35,7 +35,9 @@ def describe_type(annotation: Any) -> str:
         return f"list of {describe_type(arguments[0])}"
     if origin is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return "mapping"
-    names = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "anything"}
+    if isinstance(annotation, type) and issubclass(annotation, str):
+        return "text"
+    names = {int: "whole number", float: "number", bool: "true or false", Any: "anything"}
     return names.get(annotation) or getattr(annotation, "__name__", str(annotation)).lower()
 
 

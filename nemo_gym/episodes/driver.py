@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 from fastapi import Request
 
-from nemo_gym.clock import monotonic
+from nemo_gym.clock import hex_id, monotonic, wall_clock
 from nemo_gym.failures import (
     DeadlineError,
     Failure,
@@ -28,6 +28,8 @@ from nemo_gym.failures import (
     build_error,
 )
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, is_odd, measure_form, parse_json
+from nemo_gym.names import AGENT_TIMEOUT_KEY, NEXT_TURN_KEY, TURN_KEY
+from nemo_gym.responses.schemas import add_counts
 from nemo_gym.rows.calls import settle_sequence
 from nemo_gym.rows.compose import (
     RESULT_MARKS,
@@ -79,6 +81,32 @@ class Act:
     notes: dict[str, Any] = field(default_factory=dict)
     """Fields that the agent adds to the scored row."""
 
+    @staticmethod
+    def build_empty_response(model: str) -> dict[str, Any]:
+        """Return a Responses object without output, of an attempt without an answer of a model."""
+        return {
+            "id": f"resp_{hex_id()}",
+            "object": "response",
+            "created_at": int(wall_clock()),
+            "model": model,
+            "output": [],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+
+    def join(self, given: list[dict[str, Any]], later: Act) -> Act:
+        """Return this turn and a later one, with the input between them, as one. A truncation stays its end reason."""
+        output = [*self.response["output"], *given, *later.response["output"]]
+        usage = add_counts(self.response.get("usage") or {}, later.response.get("usage") or {}) or None
+        is_truncated = self.end_reason.outcome is Outcome.TRUNCATED
+        return Act(
+            {**later.response, "output": output, "usage": usage},
+            self.end_reason if is_truncated else later.end_reason,
+            later.score,
+            {**self.notes, **later.notes},
+        )
+
 
 @dataclass(slots=True)
 class Episode:
@@ -93,11 +121,30 @@ class Episode:
     """The calls of the policy loop, in the order of their answers."""
     seed: ServerReply | None = None
     """The answer of `/seed_session`."""
+    turn: int = 0
+    """The number of the turn: an environment may answer `/verify` with the next one."""
+    next_turn: dict[str, Any] | None = None
+    """The fields of the row that the next turn changes, and its `input`; None if the episode ends here."""
 
     @property
     def params(self) -> dict[str, Any]:
         params: dict[str, Any] = self.row[PARAMS_KEY]
         return params
+
+    @property
+    def agent_timeout_s(self) -> float | None:
+        """The seconds that the task gives the agent in each turn; None for no limit."""
+        timeout_s: float | None = self.row.get(AGENT_TIMEOUT_KEY)
+        return timeout_s
+
+    def begin_turn(self) -> list[dict[str, Any]]:
+        """Begin the turn that `/verify` named, and return its input."""
+        assert self.next_turn is not None
+        following, self.next_turn = self.next_turn, None
+        given: list[dict[str, Any]] = following.pop("input")
+        self.row = TaskRow({**self.row, **following, PARAMS_KEY: {**self.params, "input": given}})
+        self.turn += 1
+        return given
 
     def on_truncation(self, of_agent: OnTruncation) -> OnTruncation:
         """Return the row's `on_truncation`, by default the agent's. Raises `InputError` for an unknown value."""
@@ -155,15 +202,20 @@ async def drive_episode(agent: EpisodeAgent, request: Request) -> ScoredRow:
 async def drive(agent: EpisodeAgent, episode: Episode) -> ScoredRow:
     """Run one attempt and return the scored row. Raises `GymError` if it fails."""
     on_truncation = episode.on_truncation(agent.config.on_truncation)
-    started = monotonic()
+    started, task = monotonic(), episode.row
     async with _Session(agent, episode):
         episode.timing["seed_session"] = acted = monotonic() - started
         act = await _act(agent, episode, started)
         episode.timing["act"] = monotonic() - started - acted
         scored = await _score(agent, episode, act, on_truncation)  # the verifier reads the session's state
+        while episode.next_turn is not None:
+            given, acted = episode.begin_turn(), monotonic()
+            act = act.join(given, await _act(agent, episode, started))
+            episode.timing["act"] += monotonic() - acted
+            scored = await _score(agent, episode, act, on_truncation)
     episode.timing["total"] = monotonic() - started
     row = compose_scored_row(
-        episode.row,
+        task,
         scored,
         act.notes,
         response=act.response,
@@ -289,17 +341,19 @@ async def _score(
 async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, Any]:
     started = monotonic()
     resources = agent.resources_server_name
-    body = orjson.dumps({**episode.row, RESPONSE_KEY: act.response})
+    turn = {TURN_KEY: episode.turn} if episode.turn else {}
+    body = orjson.dumps({**episode.row, RESPONSE_KEY: act.response, **turn})
     with NamedStep("/verify"):
         reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
     require_ok(reply, resources, "verify the attempt (/verify)")
-    episode.timing["verify"] = monotonic() - started
+    episode.timing["verify"] = episode.timing.get("verify", 0.0) + monotonic() - started
     try:
         verified = parse_json(reply.body)
     except orjson.JSONDecodeError as error:
         raise _no_reward(resources, f"its response is not JSON: {error}") from error
     if not isinstance(verified, dict):
         raise _no_reward(resources, "its response is not a JSON object")
+    episode.next_turn = verified.pop(NEXT_TURN_KEY, None)
     return verified
 
 

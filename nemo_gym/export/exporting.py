@@ -50,6 +50,7 @@ def export(settings: ExportSettings) -> Report:
         for group in files.groups(report):
             selection.select(group, report)
             path, file = outputs[splits.find_split(group) if splits else ""]
+            earlier = report.exported
             for row in target.rows(group):
                 line = dump_json(row)
                 digest = hashlib.blake2b(line, digest_size=_DIGEST_BYTES).digest() if merges else b""
@@ -60,6 +61,7 @@ def export(settings: ExportSettings) -> Report:
                     digests.add(digest)
                 file.write(line + b"\n")
                 report.rows[str(path)] += 1
+            report.count_origin(group.members[0].origin, report.exported - earlier)
     report.runs = [account.to_json() for account in files.accounts]
     return report
 

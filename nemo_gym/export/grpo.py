@@ -50,6 +50,7 @@ class Grpo(Format[GrpoOptions]):
                 "group_id": group.task,
                 "rollout_index": rollout.repeat,
                 "environment": rollout.environment,
+                **rollout.origin_column,
                 "outcome": rollout.outcome.value,
                 "reward": rollout.reward,
                 "advantage": self._advantage(rollout, group),

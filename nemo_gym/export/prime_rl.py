@@ -75,10 +75,8 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
             # `sampled` tells the turns of the policy from others
             losses = [loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS]
             self.report.export(losses + self.options.find_losses(rollout))
-            task = {
-                "type": "NemoGymTask",
-                "data": {"idx": rollout.task_number, "prompt": [*map(_message, chat.prompt)]},
-            }
+            data = {"idx": rollout.task_number, "prompt": [*map(_message, chat.prompt)]}
+            task = {"type": "NemoGymTask", "data": data | rollout.origin_column}
             trace = {
                 "version": TRACE_VERSION,
                 "id": f"{group.task}-{rollout.repeat}",

@@ -8,10 +8,13 @@ the first example.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, Self, TypeVar
+
+ORIGIN = ("dataset", "source", "license", "split")
+"""The parts of a task folder's origin that the report counts by."""
 
 
 class _Explained(StrEnum):
@@ -173,6 +176,8 @@ class Report:
     """Pairs of equal answers, which are not written."""
     losses: Counter[Loss] = field(default_factory=Counter)
     """Rollouts exported with a loss."""
+    origins: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    """Exported rollouts by `ORIGIN` of their task folders."""
     runs: list[dict[str, Any]] = field(default_factory=list)
     """The accounts of the runs of the input, as `RunAccount.to_json`."""
 
@@ -187,6 +192,11 @@ class Report:
         """Count an exported rollout and its losses."""
         self.exported += 1
         self.losses.update(sorted(set(losses)))  # in one order, whatever the hash seed
+
+    def count_origin(self, origin: Mapping[str, str], rollouts: int) -> None:
+        """Count the exported rollouts of a task folder; an empty origin is one of another task."""
+        if origin and rollouts:
+            self.origins[tuple(origin.get(name, "") for name in ORIGIN)] += rollouts
 
     def suitable(
         self, rollouts: Iterable[_Rollout], make: Callable[[_Rollout], _Made]
@@ -218,6 +228,10 @@ class Report:
                 loss.value: {"rollouts": count, "what": loss.explanation}
                 for loss, count in self.losses.most_common()
             },
+            "origins": [
+                {**dict(zip(ORIGIN, origin, strict=True)), "rollouts": count}
+                for origin, count in self.origins.most_common()
+            ],
             "runs": self.runs,
         }
 
@@ -240,6 +254,9 @@ class Report:
             yield "exported with a loss:"
         for loss, count in self.losses.most_common():
             yield f"{count:>9,}  {loss}: {loss.explanation}"
+        for origin, count in self.origins.most_common():
+            named = (f"{name} {text or 'not stated'}" for name, text in zip(ORIGIN, origin, strict=True))
+            yield f"{count:>9,}  rollouts of task folders: {', '.join(named)}"
         yield from (f"note: {note}" for run in self.runs for note in run["notes"])
 
     def _list_rewards(self) -> str:

@@ -30,7 +30,7 @@ from nemo_gym.rows.calls import read_calls
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_at, identity_in, read_repeat, read_task_index
 from nemo_gym.rows.numbering import RowIdentities, prompt_fingerprint
-from nemo_gym.rows.parts import read_agent, read_params, read_usage
+from nemo_gym.rows.parts import read_agent, read_params, read_task_origin, read_usage
 from nemo_gym.rows.verdict import is_failed, is_masked, read_outcome, read_reward
 from nemo_gym.tokens.records import CallRecord, PolicyVersion
 from nemo_gym.tokens.segments import Segment, build_segments
@@ -67,6 +67,16 @@ class ScoredRollout:
     def params(self) -> Mapping[str, Any]:
         """Its `responses_create_params`."""
         return read_params(self.row)
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The digest, source, licence and split of its task, and more; empty for a task that is no folder."""
+        return read_task_origin(self.row)
+
+    @property
+    def origin_column(self) -> dict[str, dict[str, str]]:
+        """Its origin as the column of a row; no column without one."""
+        return {"task_origin": self.origin} if self.origin else {}
 
     @property
     def task_number(self) -> int:

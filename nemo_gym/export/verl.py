@@ -84,6 +84,7 @@ class Verl(TextFormat[VerlOptions]):
                 "reward_model": {"style": "nemo_gym", "ground_truth": ""},
                 "extra_info": {
                     "index": rollout.task_number,
+                    **rollout.origin_column,
                     "mean_reward": group.mean,
                     "rollouts": len(group.members),
                     "tools": orjson.dumps(chat.tools).decode(),

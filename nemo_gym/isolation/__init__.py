@@ -12,5 +12,6 @@ provider `local` of `nemo_gym.sandbox`.
     memory_count         the memory of a program where no cgroup counts it
     leftovers            files that programs and killed gyms have left
     system_calls         the filter of system calls
+    portable_python      the gym's interpreter as files that are mounted into any image
     python_installation  an interpreter that confined programs can read
 """

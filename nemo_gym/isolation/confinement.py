@@ -36,8 +36,8 @@ from nemo_gym.isolation.leftovers import PlaceLock, count_entries, count_user_en
 from nemo_gym.isolation.memory import MemoryGroup, make_memory_group
 from nemo_gym.isolation.memory_count import PRIVATE_FOLDERS
 from nemo_gym.isolation.python_installation import PythonInstallation
-from nemo_gym.isolation.system_calls import call_filter
-from nemo_gym.isolation.users import SandboxUser, claim_user
+from nemo_gym.isolation.system_calls import call_filter, write_filter
+from nemo_gym.isolation.users import SandboxUser, build_user_command, claim_user
 
 __all__ = ["MIB", "isolations"]
 
@@ -195,16 +195,17 @@ class Isolation:
         return launch
 
     def _complete(self, launch: Launch, program: Sequence[str]) -> None:
-        groups = launch.memory.processes_files if launch.memory else []
         if self.kind is IsolationKind.BUBBLEWRAP:
-            launch.filter_fd = _filter_file()
+            instructions = call_filter()
+            launch.filter_fd = None if instructions is None else write_filter(instructions)
             launch.inherited = () if launch.filter_fd is None else (launch.filter_fd,)
-            prefix = _build_cgroup_entry(groups)
+            prefix = launch.memory.build_entry_command() if launch.memory else []
         else:
             theirs, launch.control = os.pipe()
             launch.inherited = (theirs,)
             launch.borrowed = () if launch.user is None else (launch.user.fileno(),)
             folders = self._own_folders(launch) if self.has_own_folders else None
+            groups = launch.memory.processes_files if launch.memory else []
             prefix = _build_supervisor_command(theirs, launch.user, groups, folders)
         command = self.confine(program, launch)
         if not os.access(command[0], os.X_OK):  # the prefix could not report it
@@ -229,25 +230,6 @@ class Isolation:
             "shown": [str(path) for path in self.readable if is_hidden(path)],
             "workspace": None if workspace is None else str(workspace.folder),
         }
-
-
-def _filter_file() -> int | None:
-    """A new file with the seccomp filter; bubblewrap reads it to its end."""
-    instructions = call_filter()
-    if instructions is None:
-        return None
-    file = os.memfd_create("filter")
-    os.write(file, instructions)
-    os.lseek(file, 0, os.SEEK_SET)
-    return file
-
-
-def _build_cgroup_entry(groups: Sequence[str]) -> list[str]:
-    """The command that enters cgroups before it executes the rest."""
-    if not groups:
-        return []
-    enter = 'echo 0 > "$1" && shift && ' * len(groups)
-    return ["/bin/sh", "-c", f'{enter}exec "$@"', "enter", *groups]
 
 
 def _build_supervisor_command(
@@ -313,7 +295,7 @@ def describe_reach(kind: IsolationKind) -> str:
 def _bubblewrap(bwrap: str, setpriv: str | None, prlimit: str, readable: Sequence[Path]) -> Isolation:
     def confine(program: Sequence[str], launch: Launch) -> list[str]:
         user, limits = launch.user, launch.limits
-        drop = [] if setpriv is None or user is None else _build_user_command(setpriv, user)
+        drop = [] if setpriv is None or user is None else build_user_command(user.uid, setpriv)
         seccomp = [] if launch.filter_fd is None else ["--seccomp", str(launch.filter_fd)]
         return [
             bwrap,
@@ -392,7 +374,7 @@ def _own_user(
     def confine(program: Sequence[str], launch: Launch) -> list[str]:
         assert launch.user is not None
         limits = launch.limits
-        drop = _build_user_command(setpriv, launch.user)
+        drop = build_user_command(launch.user.uid, setpriv)
         command = program if python is None else python.build_open_command(program)
         return [*network, *drop, *_build_limit_command(prlimit, limits, limits.processes), *command]
 
@@ -412,14 +394,6 @@ def _build_unsandboxed(prlimit: str, readable: Sequence[Path]) -> Isolation:
         return [*_build_limit_command(prlimit, launch.limits, processes), *program]
 
     return Isolation(IsolationKind.UNSANDBOXED, confine, readable=readable)
-
-
-def _build_user_command(setpriv: str, user: SandboxUser) -> list[str]:
-    return [
-        setpriv,
-        *(f"--reuid={user.uid}", f"--regid={user.uid}", "--clear-groups"),
-        *("--inh-caps=-all", "--no-new-privs"),
-    ]
 
 
 def _build_limit_command(prlimit: str, limits: SandboxLimits, processes: int) -> list[str]:

@@ -51,6 +51,11 @@ class MemoryGroup:
         self.processes_files = [str(each / "cgroup.procs") for each in dict.fromkeys((folder, cpu_folder))]
         """A process has to enter all of them."""
 
+    def build_entry_command(self) -> list[str]:
+        """Return the command that enters all of them before it executes the rest."""
+        enter = 'echo 0 > "$1" && shift && ' * len(self.processes_files)
+        return ["/bin/sh", "-c", f'{enter}exec "$@"', "enter", *self.processes_files]
+
     def is_exceeded(self) -> bool:
         """Return whether the kernel has killed a process for the limit."""
         for name in ("memory.events", "memory.oom_control"):

@@ -73,13 +73,22 @@ class PythonInstallation:
         If the interpreter lies in a closed folder, it is replaced by a copy without packages. Raises OSError if it
         cannot be copied, and PermissionError if its programs need packages.
         """
-        if program[0] != self.executable or is_open_to_others(Path(self.executable)):
+        copy = self.find_open_copy() if program[0] == self.executable else None
+        if copy is None:
             return list(program)
-        if self.has_packages:
-            raise PermissionError(f"other users cannot execute {self.executable}")
-        copy = _make_copy(Path(self.executable), self.folders[0])
         libraries = f"LD_LIBRARY_PATH={copy / 'lib'}"
         return ["/usr/bin/env", libraries, str(copy / "bin" / Path(self.executable).name), *program[1:]]
+
+    def find_open_copy(self) -> Path | None:
+        """Return the prefix of a copy for other users, without packages; None if they can execute the interpreter.
+
+        Raises OSError if it cannot be copied, and PermissionError if its programs need packages.
+        """
+        if is_open_to_others(Path(self.executable)):
+            return None
+        if self.has_packages:
+            raise PermissionError(f"other users cannot execute {self.executable}")
+        return _make_copy(Path(self.executable), self.folders[0])
 
 
 def _list_folders(executable: str, prefixes: Sequence[str]) -> tuple[Path, ...]:

@@ -18,6 +18,7 @@ Denied calls fail with EPERM. They would let a program leave its limits:
 from __future__ import annotations
 
 import errno
+import os
 import platform
 import socket
 import struct
@@ -79,6 +80,14 @@ _DENIED = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
     *("sched_setattr", "sched_setparam", "sched_setscheduler", "setns", "setpriority"),
 )
+_OWNERSHIP = (
+    *("chown", "fchown", "fchownat", "lchown", "mknod", "mknodat", "capset", "setgroups"),
+    *("setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid"),
+)
+_DENIED_TO_ROOT = (
+    *("io_uring_setup", "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "memfd_secret"),
+    *("add_key", "request_key", "keyctl", "setns"),
+)
 _SHARED_CALLS = {
     "clone3": 435,
     "io_uring_setup": 425,
@@ -93,14 +102,21 @@ _MACHINES: Mapping[str, _Machine] = {
             **_SHARED_CALLS,
             "add_key": 248,
             "bpf": 321,
+            "capset": 126,
+            "chown": 92,
             "clone": 56,
             "fanotify_init": 300,
+            "fchown": 93,
+            "fchownat": 260,
             "fcntl": 72,
             "fsetxattr": 190,
             "io_setup": 206,
             "keyctl": 250,
+            "lchown": 94,
             "lsetxattr": 189,
             "memfd_create": 319,
+            "mknod": 133,
+            "mknodat": 259,
             "mq_open": 240,
             "msgget": 68,
             "msgsnd": 69,
@@ -111,9 +127,18 @@ _MACHINES: Mapping[str, _Machine] = {
             "sched_setparam": 142,
             "sched_setscheduler": 144,
             "semget": 64,
+            "setfsgid": 123,
+            "setfsuid": 122,
+            "setgid": 106,
+            "setgroups": 116,
             "setns": 308,
             "setpriority": 141,
+            "setregid": 114,
+            "setresgid": 119,
+            "setresuid": 117,
+            "setreuid": 113,
             "setsockopt": 54,
+            "setuid": 105,
             "setxattr": 188,
             "shmget": 29,
             "socket": 41,
@@ -129,14 +154,18 @@ _MACHINES: Mapping[str, _Machine] = {
             **_SHARED_CALLS,
             "add_key": 217,
             "bpf": 280,
+            "capset": 91,
             "clone": 220,
             "fanotify_init": 262,
+            "fchown": 55,
+            "fchownat": 54,
             "fcntl": 25,
             "fsetxattr": 7,
             "io_setup": 0,
             "keyctl": 219,
             "lsetxattr": 6,
             "memfd_create": 279,
+            "mknodat": 33,
             "mq_open": 180,
             "msgget": 186,
             "msgsnd": 189,
@@ -147,9 +176,18 @@ _MACHINES: Mapping[str, _Machine] = {
             "sched_setparam": 118,
             "sched_setscheduler": 119,
             "semget": 190,
+            "setfsgid": 152,
+            "setfsuid": 151,
+            "setgid": 144,
+            "setgroups": 159,
             "setns": 268,
             "setpriority": 140,
+            "setregid": 143,
+            "setresgid": 149,
+            "setresuid": 147,
+            "setreuid": 145,
             "setsockopt": 208,
+            "setuid": 146,
             "setxattr": 5,
             "shmget": 194,
             "socket": 198,
@@ -168,14 +206,50 @@ def call_filter(machine: str | None = None) -> bytes | None:
     return None if known is None else b"".join(_instructions(known))
 
 
-def _instructions(machine: _Machine) -> Iterator[bytes]:
+def root_call_filter(machine: str | None = None) -> bytes | None:
+    """The filter of a sandbox whose only user is its root; None for a machine whose calls are unknown here.
+
+    Calls that change an owner, become another user or make a device do nothing and succeed: package managers and
+    `useradd` need them, and there is no other user. Such a sandbox has a memory limit of the kernel.
+    """
+    known = _MACHINES.get(machine or platform.machine())
+    return None if known is None else b"".join(_root_instructions(known))
+
+
+def write_filter(instructions: bytes) -> int:
+    """Return the descriptor of a new file with a filter; bubblewrap reads it to its end."""
+    file = os.memfd_create("filter")
+    os.write(file, instructions)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def _root_instructions(machine: _Machine) -> Iterator[bytes]:
     calls = machine.calls
+    yield from _beginning(machine)
+    for name in _OWNERSHIP:
+        if name in calls:  # newer machines have fewer
+            yield from _if_called(calls[name], [_fail(0)])
+    for name in _DENIED_TO_ROOT:
+        yield from _if_called(calls[name], [_fail(errno.EPERM)])
+    for name in ("socket", "socketpair"):
+        yield from _if_called(calls[name], _allow_sockets())
+    yield _instruction(_RETURN, _ALLOW)
+
+
+def _beginning(machine: _Machine) -> Iterator[bytes]:
+    """Instructions that refuse the calls of other ABIs."""
     yield _instruction(_LOAD_WORD, _ARCHITECTURE)
     yield _instruction(_JUMP_IF_EQUAL, machine.architecture, 1, 0)
     yield _instruction(_RETURN, _KILL)
     yield _instruction(_LOAD_WORD, _CALL)
     yield _instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_CALLS, 0, 1)
     yield _fail(errno.ENOSYS)
+
+
+def _instructions(machine: _Machine) -> Iterator[bytes]:
+    calls = machine.calls
+    yield from _beginning(machine)
     # The arguments of clone3 lie in memory that a filter cannot read; without it, libraries use clone.
     yield from _if_called(calls["clone3"], [_fail(errno.ENOSYS)])
     for name in _DENIED:

@@ -29,6 +29,15 @@ _PLACES = (COPIES, Path("/run/nemo_gym"))
 """Folders that only root can write to: the first that exists or can be made holds the claims."""
 
 
+def build_user_command(uid: int, setpriv: str = "setpriv") -> list[str]:
+    """Return the command that runs the rest as a user without groups and capabilities."""
+    return [
+        setpriv,
+        *(f"--reuid={uid}", f"--regid={uid}", "--clear-groups"),
+        *("--inh-caps=-all", "--no-new-privs"),
+    ]
+
+
 class SandboxUser:
     """The claim on a user id, held until `release`."""
 

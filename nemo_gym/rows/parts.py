@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from nemo_gym.failures import InputError
 from nemo_gym.json_objects import finite_number, member
-from nemo_gym.names import RESERVED_PREFIX
+from nemo_gym.names import FOLDER_DIGEST_KEY, RESERVED_PREFIX, TASK_FOLDER_KEY
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
     AGENT_REF_KEY,
@@ -28,6 +28,7 @@ __all__ = ["read_failure_reason", "read_params"]
 
 Item: TypeAlias = Mapping[str, Any]
 """An item of a response's output."""
+_ORIGIN = ("name", "dataset", "source", "license", "split", "version")
 _ROUTING_KEYS = frozenset({PARAMS_KEY, AGENT_REF_KEY, TASK_SOURCE_KEY, SKILLS_REF_KEY})
 
 
@@ -113,6 +114,15 @@ def read_failed_servers(row: AnyRow) -> list[str] | None:
 def read_task_source(row: AnyRow) -> str:
     """Return the server that declares the dataset of a task row; empty without one."""
     return str(row.get(TASK_SOURCE_KEY) or "")
+
+
+def read_task_origin(row: AnyRow) -> dict[str, str]:
+    """Return the digest, dataset, source, licence, split and version of a row's task folder; empty without one."""
+    folder = row.get(TASK_FOLDER_KEY)
+    if not isinstance(folder, Mapping):
+        return {}
+    found = {"digest": row.get(FOLDER_DIGEST_KEY), **{name: folder.get(name) for name in _ORIGIN}}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
 
 
 def read_failure_reason(row: AnyRow) -> str | None:

@@ -11,7 +11,6 @@ from fastapi import Body, HTTPException, Request
 from fastapi import Response as HttpResponse
 from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, model_validator
 
-from nemo_gym import clock
 from nemo_gym.agents.policy import input_items
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config.current import read_run_value
@@ -250,7 +249,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             "stderr": exit_.stderr[-_REPORTED_CHARS:],
             "left_out": taken.left_out,
         }
-        response = trace or _empty_response(self.config.model)
+        response = trace or Act.build_empty_response(self.config.model)
         if self.config.final_message == "stdout" or not response["output"]:
             response["output"].append(_message(exit_.stdout))
         return Act(response, reason, notes={"external_agent": notes, **gateway.tools.notes})
@@ -307,19 +306,6 @@ def _message(text: str) -> dict[str, Any]:
         "role": "assistant",
         "status": "completed",
         "content": [part],
-    }
-
-
-def _empty_response(model: str) -> dict[str, Any]:
-    """A Responses object without output."""
-    about = {"id": f"resp_{clock.hex_id()}", "object": "response", "created_at": int(clock.wall_clock())}
-    return {
-        **about,
-        "model": model,
-        "output": [],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
     }
 
 

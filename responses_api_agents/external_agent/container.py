@@ -25,6 +25,7 @@ from nemo_gym import clock
 from nemo_gym.failures import AgentError, ConfigError
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import Ending, SandboxLimits, new_workspace, remove_workspace
+from nemo_gym.isolation.portable_python import PortablePython
 from nemo_gym.isolation.users import claim_user
 from nemo_gym.isolation.workspace_files import put_files
 from nemo_gym.sandbox import (
@@ -51,7 +52,6 @@ from responses_api_agents.external_agent.attempt import (
     until_full,
 )
 from responses_api_agents.external_agent.gateway import bound_socket
-from responses_api_agents.external_agent.portable_python import PortablePython
 
 CONTAINER_PROVIDERS = ("docker", "podman")
 _FACTS = Path(__file__).with_name("container_facts.py")

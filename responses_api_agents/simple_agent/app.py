@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -21,6 +22,7 @@ from nemo_gym.base_responses_api_agent import (
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from nemo_gym.rows.verdict import EndReason
 
 
 class SimpleAgentConfig(BaseResponsesAPIAgentConfig):
@@ -52,7 +54,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         return NeMoGymResponse.model_validate(act.response)
 
     async def act(self, episode: Episode) -> Act:
-        return await self._play(episode.params)
+        return await self._play(episode.params, episode.agent_timeout_s)
 
     async def _seed_agent_session_state(self, body: AgentSeedSessionRequest) -> AgentSessionState:
         """Accept direct access to tools: those of its resources server, which it calls in the rollout's session."""
@@ -61,10 +63,16 @@ class SimpleAgent(SimpleResponsesAPIAgent):
                 raise HTTPException(422, f"simple_agent cannot use the tools {access.name} by {access.kind}")
         return AgentSessionState(body)
 
-    async def _play(self, params: dict[str, Any]) -> Act:
+    async def _play(self, params: dict[str, Any], timeout_s: float | None = None) -> Act:
         tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
         policy = Policy(self.server_client, self.config.model_server.name, Trajectory(params))
-        reason = await policy.take_turn(tools, self.config.max_steps)
+        try:
+            async with asyncio.timeout(timeout_s) as limit:
+                reason = await policy.take_turn(tools, self.config.max_steps)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            reason = EndReason.TIMED_OUT
         return policy.trajectory.end(reason)
 
 

@@ -18,7 +18,7 @@ NOT_RUN = {
     "cluster.md": 3,  # need a gym on several machines; the start and the use of a Ray cluster
     "cluster_recipes.md": 1,  # Kubernetes
     "audit.md": 1,  # needs a corpus
-    "commands.md": 42,  # one example of each command
+    "commands.md": 46,  # one example of each command
     "continue_fork_rewind.md": 1,  # a harness or environment that prints durations
     "from_inspect.md": 1,
     "from_nemo_gym.md": 1,
@@ -30,6 +30,7 @@ NOT_RUN = {
     "performance.md": 2,
     "quick_start.md": 2,  # vLLM, the engine stub
     "sandboxes.md": 1,
+    "task_folders.md": 2,
     "simulation.md": 1,
     "telemetry.md": 2,  # W&B and MLflow, an exporter of traces
     "train_with_trl.md": 2,

@@ -210,3 +210,37 @@ def test_formats_are_found_by_name_and_an_unknown_name_suggests_the_nearest() ->
         find_format("shaergpt")
     assert caught.value.failure.remedy == "Did you mean 'sharegpt'?"
     assert set(formats._CLASSES) == set(NAMES)
+
+
+FOLDER = {
+    "folder": "a",
+    "dataset": "org/set",
+    "license": "MIT",
+    "split": "train",
+    "deviations": [],
+    "steps": 0,
+}
+ORIGIN = {"digest": "d" * 64, "dataset": "org/set", "license": "MIT", "split": "train"}
+ROOMS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "grpo": lambda row: row["task_origin"],
+    "verl rl": lambda row: row["extra_info"]["task_origin"],
+    "prime_rl traces": lambda row: row["task"]["data"]["task_origin"],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_origin_of_a_task_folder_is_in_rows_with_room_and_in_every_report(
+    case: str, tmp_path: Path, token_data: list[dict[str, Any]]
+) -> None:
+    format, options = CASES[case]
+    rows = [{**each, "folder_digest": "d" * 64, "task_folder": FOLDER} for each in token_data]
+    name = "out.parquet" if format == "verl" else "out.jsonl"
+    written, report = exported(tmp_path, format, [*rows, *ODD_ROWS], name=name, options=options)
+    (counted,) = report.to_json()["origins"]
+    assert counted.pop("rollouts") > 5
+    assert counted == {"dataset": "org/set", "source": "", "license": "MIT", "split": "train"}
+    assert any("dataset org/set, source not stated, license MIT" in line for line in report.lines())
+    if case in ROOMS:
+        assert ORIGIN in [ROOMS[case](each) for each in written if "d" * 64 in str(each)]
+    else:
+        assert "task_origin" not in str(written)

@@ -19,6 +19,7 @@ from nemo_gym.rows.parts import (
     read_response,
     read_reverification,
     read_task_data,
+    read_task_origin,
     read_task_source,
     read_usage,
     read_verifier_metadata,
@@ -106,3 +107,11 @@ def test_marks_of_the_verdict_are_read() -> None:
     mark = {"reward_before": 0.0}
     assert read_reverification({"_ng_reverified": mark}) == mark
     assert read_reverification({"_ng_reverified": True}) is None
+
+
+def test_the_origin_of_a_task_folder_is_what_its_row_states_as_text() -> None:
+    folder = {"license": "MIT", "split": None, "steps": 2, "dataset": "org/set"}
+    row = {"folder_digest": "d", "task_folder": folder}
+    assert read_task_origin(row) == {"digest": "d", "license": "MIT", "dataset": "org/set"}
+    assert read_task_origin({"task_folder": "a"}) == {}
+    assert read_task_origin(ROW) == {}

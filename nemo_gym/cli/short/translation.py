@@ -176,6 +176,12 @@ def translate_eval(line: GymLine) -> Target:
         raise click.UsageError("--head names a running gym, so it needs --no-serve.")
     if line.values.get("use_running_code"):
         raise click.UsageError("--use-running-code is about a running gym, so it needs --no-serve.")
+    if len(line.names) == 1 and (
+        Path(line.names[0]).expanduser().is_dir() or line.names[0].endswith(".toml")
+    ):
+        from nemo_gym.cli.short.task_folders import place_task_folders
+
+        line = place_task_folders(line)
     selected = _select_config(line)
     arguments = selected.overrides
     if not line.has_key("output_jsonl_fpath") and "output_jsonl_fpath" not in selected.keys:

@@ -28,6 +28,7 @@ from nemo_gym.cli.short.flags import (
     comma_separated,
     first_or_list,
 )
+from nemo_gym.cli.short.folder_verbs import PREFETCH, TASK_FOLDERS
 from nemo_gym.cli.short.forks import FORKS
 from nemo_gym.cli.short.studies import AUDIT, STUDIES
 from nemo_gym.cli.short.translation import (
@@ -53,6 +54,7 @@ STORAGE = Flag("--storage", "hf", "Where it is: the Hugging Face hub.", key="")
 SERVER = Flag("--resources-server", "NAME", "A resources server.", key="", form="texts")
 
 DATASET = {
+    **TASK_FOLDERS,
     "upload": Verb(
         command="upload_dataset_to_hf",
         summary="Upload a dataset to the Hugging Face hub.",
@@ -308,6 +310,7 @@ ENV = {
         translate=names_as("entrypoint", "resources_servers/{}"),
         flags=(SERVER, SEARCH_DIR),
     ),
+    "prefetch": PREFETCH,
     "schema": Verb(
         command="schema",
         summary="Print the JSON Schema of an environment's or the gym's rows.",

@@ -23,6 +23,7 @@ _BUILT_IN = {
     "docker": "nemo_gym.sandbox.providers.docker.provider:DockerProvider",
     "local": "nemo_gym.sandbox.providers.local.provider:LocalProvider",
     "podman": "nemo_gym.sandbox.providers.podman.provider:PodmanProvider",
+    "rootless": "nemo_gym.sandbox.providers.rootless.provider:RootlessProvider",
 }
 _registered: dict[str, type[Any]] = {}
 

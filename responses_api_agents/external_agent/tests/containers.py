@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-from responses_api_agents.external_agent.portable_python import PortablePython
+from nemo_gym.isolation.portable_python import PortablePython
 from responses_api_agents.external_agent.tests.agents import AgentGym
 from tests.sandbox.container_engines import IMAGE
 

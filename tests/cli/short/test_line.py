@@ -61,7 +61,7 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
         ("eval compare before.jsonl", "Missing argument: AFTER."),
         ("eval profile a.jsonl b.jsonl", "Unexpected argument 'b.jsonl'."),
         ("env test", "Missing argument: NAME."),
-        ("init mine", "Did you mean 'gym env init'?"),
+        ("init mine", "Did you mean 'gym dataset init' or 'gym env init'?"),
         ("env export", "Did you mean 'gym eval export'?"),
         ("eval list", "Did you mean 'gym list'?"),
         ("list mcqa", "`gym search mcqa` finds names."),

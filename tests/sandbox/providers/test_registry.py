@@ -28,7 +28,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("registry")
 async def test_a_registered_provider_is_used() -> None:
     register_provider("recording", RecordingProvider)
-    assert list_providers() == ["apptainer", "docker", "local", "podman", "recording"]
+    assert list_providers() == ["apptainer", "docker", "local", "podman", "recording", "rootless"]
     assert get_provider_class("recording") is RecordingProvider
     with pytest.raises(ValueError, match="already"):
         register_provider("recording", RecordingProvider)

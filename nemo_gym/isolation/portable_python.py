@@ -1,7 +1,7 @@
-"""The gym's Python interpreter as files that are mounted into any container.
+"""The gym's Python interpreter as files that are mounted into any image.
 
-The forwarder is a Python program, and an image need not have Python, nor the C library of this machine. So the loader,
-the libraries, the interpreter and its standard library are all this machine's, below a folder of their own.
+The gym's programs in a sandbox are Python, and an image need not have Python, nor the C library of this machine. So
+the loader, the libraries, the interpreter and its standard library are all this machine's, below a folder of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pathlib import Path
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.isolation.python_installation import PythonInstallation
+
+__all__ = ["PortablePython"]
 
 PLACE = Path("/.nemo_gym")
 """The folder of the mounts in a container."""
@@ -36,16 +38,23 @@ class PortablePython:
     """The beginning of a command in a container."""
 
     @classmethod
-    def of_the_gym(cls) -> PortablePython:
-        """Return the interpreter that runs the gym. Raises ConfigError if its parts are not found."""
-        executable = Path(PythonInstallation.from_gym().executable)
-        library, home = Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_config_var("installed_base"))
+    def of_the_gym(cls, *, open_to_others: bool = False) -> PortablePython:
+        """Return the interpreter that runs the gym; with `open_to_others`, one that every user can read.
+
+        Raises ConfigError if its parts are not found, and OSError if it cannot be copied for other users.
+        """
+        installed = PythonInstallation.from_gym()
+        executable, home = Path(installed.executable), Path(sysconfig.get_config_var("installed_base"))
+        library = Path(sysconfig.get_path("stdlib"))
+        if open_to_others and (copy := installed.find_open_copy()) is not None:
+            library, home = copy / library.relative_to(home), copy
+            executable = copy / "bin" / executable.name
         python = PLACE / "bin" / executable.name
         mounts = [(executable, python), (library, PLACE / library.relative_to(home))]
         loader = loader_of(executable)
         if loader is None:  # linked statically
             return cls(tuple(mounts), (str(python), *_FLAGS))
-        mounts += [(loader, _LOADER), *_libraries_of(executable, loader)]
+        mounts += [(loader, _LOADER), *_libraries_of(executable, loader, home / "lib")]
         start = (str(_LOADER), "--library-path", str(_LIBRARIES), str(python), *_FLAGS)
         return cls(tuple(mounts), start)
 
@@ -71,10 +80,14 @@ def loader_of(executable: Path) -> Path | None:
     return None
 
 
-def _libraries_of(executable: Path, loader: Path) -> Iterator[tuple[Path, Path]]:
+def _libraries_of(executable: Path, loader: Path, own: Path) -> Iterator[tuple[Path, Path]]:
     try:
         done = subprocess.run(
-            [loader, "--list", executable], capture_output=True, text=True, timeout=_SHORT_S, check=True
+            [loader, "--library-path", own, "--list", executable],
+            capture_output=True,
+            text=True,
+            timeout=_SHORT_S,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise _unusable(f"{loader} does not list the libraries of {executable}: {error}") from error

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from responses_api_agents.external_agent import portable_python
+from nemo_gym.isolation import portable_python
+from nemo_gym.isolation.portable_python import PortablePython, loader_of
 from responses_api_agents.external_agent.attempt import FORWARDER
-from responses_api_agents.external_agent.portable_python import PortablePython, loader_of
 
 
 def test_the_interpreter_runs_from_its_mounts_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,92 @@
+"""`gym eval run FOLDER`, where FOLDER is a task, a folder of tasks or a `dataset.toml`.
+
+The folders become task rows in a file beside the output, and the environment is `task_folders`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nemo_gym.cli.short.translation import RESULTS, GymLine
+from nemo_gym.config.spelling import spell
+from nemo_gym.failures import ConfigError
+
+ENVIRONMENT = "task_folders"
+_KEYS = frozenset(
+    {"network", "task_variables", "sandbox_provider", "packages", "build_network", "readable", "reward_key"}
+)
+"""Options of the environment that a command line may set as `+key=value`."""
+_OVERRIDE = re.compile(r"\+{1,2}(\w+)=(.*)", re.DOTALL)
+_SUFFIX = "_tasks.jsonl"
+
+
+def place_task_folders(line: GymLine) -> GymLine:
+    """Return the line of an environment if its target is a folder of tasks, else the line itself.
+
+    Raises ConfigError if no task in it can run.
+    """
+    from nemo_gym.sources.task_folders.dataset import find_tasks, is_folder_of_tasks
+
+    target = Path(line.names[0]).expanduser()
+    if not is_folder_of_tasks(target):
+        return line
+    from nemo_gym.sources.task_folders.rows import build_rows, write_rows
+
+    options, extras = _take_options(line.extras)
+    dataset = find_tasks(target)
+    found = build_rows(dataset, read_terms(options))
+    output = _find_output(line, dataset.root if dataset.settings else target)
+    rows = output.with_name(output.stem + _SUFFIX)
+    write_rows(rows, found, target)
+    if (refusal := found.describe()) is not None:
+        print(f"gym: {refusal}", file=sys.stderr)
+    stated = {"folder": str(dataset.root.resolve()), **options}
+    place = f"++{ENVIRONMENT}.resources_servers.{ENVIRONMENT}"
+    added = [f"{place}.{key}={spell(value)}" for key, value in stated.items()]
+    given = [] if line.has_key("input_jsonl_fpath") else [f"++input_jsonl_fpath={spell(str(rows))}"]
+    named = [] if line.has_key("output_jsonl_fpath") else [f"++output_jsonl_fpath={spell(str(output))}"]
+    return replace(
+        line,
+        names=(),
+        values={**line.values, "resources_server": (ENVIRONMENT,)},
+        extras=[*added, *given, *named, *extras],
+    )
+
+
+def read_terms(options: dict[str, Any]) -> Any:
+    """Return the terms on which tasks run. Raises ConfigError."""
+    from nemo_gym.sources.task_folders.requirements import ROOTLESS, Terms
+
+    provider = options.get("sandbox_provider", ROOTLESS)
+    name = provider if isinstance(provider, str) else next(iter(provider or {}), ROOTLESS)
+    if options.get("network") not in (None, "none"):
+        raise ConfigError("`network` can be none, for tasks without a network.", code="invalid_option")
+    return Terms(name, options.get("network"), frozenset(options.get("task_variables") or ()))
+
+
+def _take_options(extras: Any) -> tuple[dict[str, Any], list[str]]:
+    """Split the overrides into the environment's options and the others."""
+    options: dict[str, Any] = {}
+    others = []
+    for extra in extras:
+        match = _OVERRIDE.fullmatch(extra)
+        if match is None or match[1] not in _KEYS:
+            others.append(extra)
+            continue
+        value = yaml.safe_load(match[2])
+        if match[1] == "sandbox_provider" and isinstance(value, str):
+            value = {value: {}}
+        options[match[1]] = "none" if match[1] == "network" and value is None else value
+    return options, others
+
+
+def _find_output(line: GymLine, target: Path) -> Path:
+    stated = line.values.get("output")
+    name = target.parent.name if target.name == "dataset.toml" else target.resolve().name
+    return Path(stated) if stated else RESULTS / f"{name}.jsonl"

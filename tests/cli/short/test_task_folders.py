@@ -1,0 +1,49 @@
+"""A line of `gym eval run` whose target is a folder of tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.cli.short.task_folders import place_task_folders, read_terms
+from nemo_gym.cli.short.translation import GymLine
+from nemo_gym.failures import ConfigError
+from tests.sources.task_folders.task_maker import make_task
+
+
+def build_line(target: Path, *extras: str) -> GymLine:
+    return GymLine("e2e_collect_rollouts", {"output": None}, [], [str(target)], extras)
+
+
+def test_the_rows_lie_beside_the_output_and_the_environment_gets_its_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_task(tmp_path / "tasks" / "one", "")
+    line = place_task_folders(build_line(tmp_path / "tasks", "+network=none", "+other=1"))
+    assert line.names == ()
+    assert line.values["resources_server"] == ("task_folders",)
+    assert json.loads((tmp_path / "results" / "tasks_tasks.jsonl").read_text())["task_id"] == "one"
+    place = "++task_folders.resources_servers.task_folders"
+    assert list(line.extras) == [
+        f'{place}.folder="{tmp_path}/tasks"',
+        f'{place}.network="none"',
+        '++input_jsonl_fpath="results/tasks_tasks.jsonl"',
+        '++output_jsonl_fpath="results/tasks.jsonl"',
+        "+other=1",
+    ]
+
+
+def test_the_folder_of_an_environment_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    line = build_line(tmp_path)
+    assert place_task_folders(line) is line
+
+
+def test_terms_name_the_provider_and_the_network() -> None:
+    assert read_terms({"sandbox_provider": {"docker": {}}, "network": "none"}).provider == "docker"
+    assert read_terms({}).provider == "rootless"
+    with pytest.raises(ConfigError, match="can be none"):
+        read_terms({"network": "host"})

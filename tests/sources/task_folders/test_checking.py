@@ -1,0 +1,83 @@
+"""`gym dataset validate`: the loader, the linter, the solution and nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider
+from nemo_gym.sources.task_folders.checking import FolderCheck, check_folders
+from nemo_gym.sources.task_folders.dataset import find_tasks
+from nemo_gym.sources.task_folders.lint.findings import DEFAULT_RULES
+from nemo_gym.sources.task_folders.requirements import Terms
+from tests.sandbox.rootless_images import host_provider, needs_rootless
+from tests.sources.task_folders.task_maker import HostSandboxes, make_task
+
+pytestmark = needs_rootless
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[RootlessProvider]:
+    with host_provider() as made:
+        yield made
+
+
+async def check(folder: Path, provider: RootlessProvider | None) -> FolderCheck:
+    sandboxes = HostSandboxes(provider) if provider is not None else None
+    (found,) = [each async for each in check_folders(find_tasks(folder), Terms(), sandboxes, DEFAULT_RULES)]
+    return found
+
+
+async def test_a_right_task_gets_one_and_zero_twice(provider: RootlessProvider, tmp_path: Path) -> None:
+    found = await check(make_task(tmp_path / "task"), provider)
+    assert found.is_right
+    assert found.rewards == {"nothing": [0.0, 0.0], "solution": [1.0, 1.0]}
+    assert [finding.rule for finding in found.findings] == ["shared-verifier"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "problem"),
+    [
+        ("solution/solve.sh", "#!/bin/bash\n", "solution_fails: the solution gets 0"),
+        (
+            "tests/test.sh",
+            "#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n",
+            "nothing_passes: nothing gets 1",
+        ),
+        (
+            "tests/test.sh",
+            "#!/bin/bash\necho $RANDOM$RANDOM > /logs/verifier/reward.txt\n",
+            "unsteady: nothing gets",
+        ),
+        ("tests/test.sh", "#!/bin/bash\n", "nothing: no_reward_file"),
+    ],
+)
+async def test_a_wrong_task_is_told_why(
+    file: str, text: str, problem: str, provider: RootlessProvider, tmp_path: Path
+) -> None:
+    folder = make_task(tmp_path / "task")
+    (folder / file).write_text(text)
+    assert any(each.startswith(problem) for each in (await check(folder, provider)).problems)
+
+
+async def test_without_sandboxes_nothing_is_started(tmp_path: Path) -> None:
+    assert (await check(make_task(tmp_path / "right"), None)).is_right
+    assert (await check(make_task(tmp_path / "wrong", ""), None)).problems[0].startswith("network_public: ")
+
+
+async def test_a_verifier_program_is_given_what_it_names(provider: RootlessProvider, tmp_path: Path) -> None:
+    folder = make_task(
+        tmp_path / "task",
+        '[metadata]\nwanted = "1"\n[environment]\nnetwork_mode = "no-network"\nworkdir = "/tmp"\n',
+    )
+    (folder / "tests" / "test.sh").unlink()
+    (folder / "tests" / "verifier.py").write_text(
+        "async def verify(task_data, workspace):\n"
+        "    file = workspace / 'answer'\n"
+        "    right = file.exists() and file.read_text().strip() == task_data['wanted']\n"
+        "    return {'reward': float(right), 'length': 2}\n"
+    )
+    found = await check(folder, provider)
+    assert found.is_right, found.problems
