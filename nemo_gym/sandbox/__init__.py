@@ -10,7 +10,7 @@ terminals. Providers run them: on this machine without a container (`local`, by 
     providers.specification       sandboxes as data
     providers.protocols           the protocol of a provider, and its optional abilities; `providers.base` is the
                                   ecosystem's path of both
-    providers.registry            providers by name
+    providers.registry            providers by name; `providers.class_checks`: their methods and options
     adapters.docker_compose       services of a Compose file as sandboxes
     access, agent_tools, process_supervisor, spec_values
                                   for agents whose harness runs in a sandbox

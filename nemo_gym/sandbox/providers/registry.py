@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError
 from nemo_gym.sandbox.config import resolve_provider_config
+from nemo_gym.sandbox.providers.class_checks import find_option_problems
 from nemo_gym.sandbox.providers.protocols import SandboxProvider
 
 ENTRY_POINT_GROUP = "nemo_gym.sandbox_providers"
@@ -64,10 +66,14 @@ def get_provider_class(name: str) -> type[Any]:
 def create_provider(config: Mapping[str, Any]) -> SandboxProvider:
     """Create the provider that `{name: options}` describes.
 
-    Raises ValueError if it does not name exactly one, and ConfigError if its program is missing.
+    Raises ValueError if it does not name exactly one, and ConfigError if an option is wrong or its program is missing.
     """
-    ((name, options),) = resolve_provider_config(config).items()
-    provider: SandboxProvider = get_provider_class(name)(**dict(options or {}))
+    ((name, given),) = resolve_provider_config(config).items()
+    provider_class, options = get_provider_class(name), dict(given or {})
+    problems = find_option_problems(name, provider_class, options, (name,))
+    if problems:
+        raise ConfigErrors(problems)
+    provider: SandboxProvider = provider_class(**options)
     return provider
 
 

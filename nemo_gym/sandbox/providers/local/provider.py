@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import PositiveFloat, PositiveInt
+
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.isolation.confinement import MIB, Workspace
 from nemo_gym.isolation.execution import ConfinedRunner, Ending, SandboxLimits, remove_workspace
@@ -67,13 +69,13 @@ class LocalProvider:
         ignore_image: bool = False,
         workspace_root: str | None = None,
         shell: str | None = None,
-        default_timeout_s: float = 180.0,
-        concurrency: int = 8,
-        memory_mib: int = 2048,
-        max_processes: int = 256,
-        max_file_mib: int = 1024,
-        max_files: int = 1_000_000,
-        max_output_mib: int = 16,
+        default_timeout_s: PositiveFloat = 180.0,
+        concurrency: PositiveInt = 8,
+        memory_mib: PositiveInt = 2048,
+        max_processes: PositiveInt = 256,
+        max_file_mib: PositiveInt = 1024,
+        max_files: PositiveInt = 1_000_000,
+        max_output_mib: PositiveInt = 16,
     ) -> None:
         self._shell = shell or shutil.which("bash") or "/bin/sh"
         self._workspace_root = Path(workspace_root).absolute() if workspace_root is not None else None
