@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.sandbox import (
     AsyncSandbox,
+    AsyncSandboxCompose,
+    Sandbox,
     SandboxCreateError,
     SandboxExecResult,
+    SandboxHandle,
     SandboxSpec,
     SandboxStatus,
 )
@@ -96,3 +100,60 @@ async def test_an_ability_that_the_provider_lacks_is_named() -> None:
         await AsyncSandbox.connect({"sandbox_id": "1"}, provider=RecordingProvider())
     with pytest.raises(NotImplementedError, match="no terminal sessions"):
         await sandbox.pty.create()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("sandbox", r"not 'sandbox'\. Give it resolve_provider_config\('sandbox', self"),
+        (None, r"not None\. Give it an object of a provider's class"),
+        (RecordingProvider, "not <class"),
+        (object(), "not <object"),
+    ],
+)
+def test_a_sandbox_needs_a_provider(given: Any, message: str) -> None:
+    for kind in (AsyncSandbox, Sandbox):
+        with pytest.raises(ConfigError, match=message):
+            kind(given, SandboxSpec())
+    with pytest.raises(ConfigError, match=message):
+        AsyncSandboxCompose(given, None)
+
+
+async def test_a_connection_takes_the_block_of_a_provider() -> None:
+    with pytest.raises(ConfigError, match="not 'sandbox'"):
+        await AsyncSandbox.connect({"sandbox_id": "1"}, provider="sandbox")  # type: ignore[arg-type]
+    with pytest.raises(NotImplementedError, match="'local' has no connections"):
+        await AsyncSandbox.connect({"sandbox_id": "1"}, provider=LOCAL)
+
+
+class KeepingProvider(RecordingProvider):
+    """A provider with a way of its own for services, which takes a user and no environment."""
+
+    async def exec_with_background_services(
+        self,
+        handle: SandboxHandle,
+        command: str,
+        *,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+        user: str | int | None = None,
+    ) -> SandboxExecResult:
+        self.calls.append(f"serve {command} {cwd} {timeout_s} {user}")
+        return SandboxExecResult(None, None, 0)
+
+
+async def test_services_that_outlive_their_command_need_the_ability() -> None:
+    for lacking in (RecordingProvider(), LOCAL):
+        async with AsyncSandbox(lacking, SandboxSpec()) as sandbox:
+            await sandbox.start()
+            with pytest.raises(NotImplementedError, match="has no services that outlive their command"):
+                await sandbox.exec("serve &", preserve_background_services=True)
+    provider = KeepingProvider()
+    async with AsyncSandbox(provider, SandboxSpec(workdir="/app")) as sandbox:
+        await sandbox.start()
+        await sandbox.exec("http &", timeout_s=5, user=0, preserve_background_services=True)
+        with pytest.raises(ValueError, match="'recording' takes no env for a command"):
+            await sandbox.exec("http &", env={"A": "1"}, preserve_background_services=True)
+        await sandbox.exec("plain", env={"A": "1"})
+    assert provider.calls[0] == "serve http & /app 5 0"
+    assert provider.calls[1].startswith("exec plain")

@@ -61,7 +61,8 @@ class SandboxProvider(Protocol):
 
 def lacks(provider: SandboxProvider, ability: str) -> NotImplementedError:
     """Return the error of a provider without an ability that was asked of it."""
-    return NotImplementedError(f"the sandbox provider {provider.name!r} has no {ability}")
+    name = getattr(provider, "name", type(provider).__name__)
+    return NotImplementedError(f"the sandbox provider {name!r} has no {ability}")
 
 
 @runtime_checkable
@@ -115,7 +116,8 @@ class SupportsSandboxBackgroundServices(Protocol):
 
     async def exec_with_background_services(
         self, handle: SandboxHandle, command: str, *, cwd: str | None = None, timeout_s: float | None = None
-    ) -> SandboxExecResult: ...
+    ) -> SandboxExecResult:
+        """Run a command as `exec`. A provider that takes `env` and `user` here too has them as arguments."""
 
 
 @runtime_checkable

@@ -77,6 +77,24 @@ def create_provider(config: Mapping[str, Any]) -> SandboxProvider:
     return provider
 
 
+def resolve_provider(given: Mapping[str, Any] | SandboxProvider) -> SandboxProvider:
+    """Return a provider that is given as an object or as `{name: options}`.
+
+    Raises ConfigError for anything else, such as the name of a block or a class, and as `create_provider`.
+    """
+    if isinstance(given, Mapping):
+        return create_provider(given)
+    if isinstance(given, type) or not hasattr(given, "exec"):
+        raise ConfigError(
+            f"A sandbox takes a provider or `{{name: options}}`, not {given!r}.",
+            code="no_sandbox_provider",
+            remedy=f"Give it resolve_provider_config({given!r}, self.server_client.global_config_dict)."
+            if isinstance(given, str)
+            else "Give it an object of a provider's class, or a block such as {'local': {}}.",
+        )
+    return given
+
+
 def _list_published() -> dict[str, EntryPoint]:
     """The providers of installed packages. Raises ConfigError if two packages publish the same name."""
     found: dict[str, EntryPoint] = {}

@@ -99,6 +99,15 @@ async def test_limits_reach_the_container(engine: str) -> None:
         assert (await sandbox.exec(limit)).stdout == f"{64 << 20}\n"
 
 
+async def test_a_service_outlives_its_command(engine: str) -> None:
+    async with sandbox_of(engine) as sandbox:
+        await sandbox.start()
+        service = '(until test -e go; do sleep 0.1; done; echo "$NAME" > done) > /dev/null 2>&1 &'
+        await sandbox.exec(service, env={"NAME": "gym"}, preserve_background_services=True)
+        done = await sandbox.exec("touch go; until test -s done; do sleep 0.1; done; cat done")
+        assert done.stdout == "gym\n"
+
+
 async def test_a_container_ends_after_its_lifetime(engine: str) -> None:
     async with sandbox_of(engine, ttl_s=10) as sandbox:
         await sandbox.start()
