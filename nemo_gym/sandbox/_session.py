@@ -23,6 +23,7 @@ from nemo_gym.sandbox.providers.specification import (
     SandboxExecResult,
     SandboxHandle,
     SandboxSpec,
+    SandboxStartError,
     SandboxStatus,
 )
 from nemo_gym.sandbox.pty import SandboxPty
@@ -72,14 +73,13 @@ class AsyncSandbox:
             raise ValueError("a sandbox needs a SandboxSpec to start")
         outside = {endpoint.env_var: endpoint.url for endpoint in outside_endpoints or ()}
         spec = replace(spec, env={**spec.env, **outside})
-        handle = await self._provider.create(spec)
         try:
-            for path, text in spec.files.items():
-                await self._write(handle, path, text)
-        except BaseException:
-            await self._provider.close(handle)
-            raise
-        self._spec, self._handle = spec, handle
+            self._handle = await self._create(spec)
+        except OSError as error:
+            name = getattr(self._provider, "name", type(self._provider).__name__)
+            message = f"the sandbox provider {name!r} cannot start a sandbox: {error}"
+            raise SandboxStartError(message) from error
+        self._spec = spec
         return self
 
     async def start_with_setup(
@@ -191,6 +191,16 @@ class AsyncSandbox:
     async def stop(self, *, delete: bool | None = None) -> None:
         """Delete the sandbox and release its provider. Idempotent."""
         await self._release(closes=True)
+
+    async def _create(self, spec: SandboxSpec) -> SandboxHandle:
+        handle = await self._provider.create(spec)
+        try:
+            for path, text in spec.files.items():
+                await self._write(handle, path, text)
+        except BaseException:
+            await self._provider.close(handle)
+            raise
+        return handle
 
     async def _release(self, *, closes: bool) -> None:
         if self._is_stopped:

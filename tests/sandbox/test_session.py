@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from fastapi import Request
 
-from nemo_gym.failures import ConfigError
+from nemo_gym.base_resources_server import (
+    BaseSeedSessionRequest,
+    BaseSeedSessionResponse,
+    BaseVerifyRequest,
+    BaseVerifyResponse,
+    SimpleResourcesServer,
+)
+from nemo_gym.failures import ConfigError, SandboxError
 from nemo_gym.sandbox import (
     AsyncSandbox,
     AsyncSandboxCompose,
     Sandbox,
     SandboxCreateError,
+    SandboxCreateVerificationError,
     SandboxExecResult,
     SandboxHandle,
     SandboxSpec,
     SandboxStatus,
 )
+from nemo_gym.testing import run_environment
+from nemo_gym.transport.upstream_error import UpstreamError
 from tests.sandbox.recording_provider import RecordingProvider
 
 LOCAL: dict[str, Any] = {"local": {}}
@@ -157,3 +168,84 @@ async def test_services_that_outlive_their_command_need_the_ability() -> None:
         await sandbox.exec("plain", env={"A": "1"})
     assert provider.calls[0] == "serve http & /app 5 0"
     assert provider.calls[1].startswith("exec plain")
+
+
+class FailingProvider(RecordingProvider):
+    """A provider whose calls fail with `error`: `create`, or `exec` for the error of a lost service."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    async def create(self, spec: SandboxSpec) -> SandboxHandle:
+        if type(self.error) is SandboxError:
+            return await super().create(spec)
+        raise self.error
+
+    async def exec(self, handle: SandboxHandle, command: str, **options: Any) -> SandboxExecResult:
+        raise self.error
+
+
+class SandboxEnvironment(SimpleResourcesServer):
+    """An environment with a sandbox for each session."""
+
+    provider: ClassVar[Any] = None
+
+    async def seed_session(self, request: Request, body: BaseSeedSessionRequest) -> BaseSeedSessionResponse:  # type: ignore[override]
+        async with AsyncSandbox(type(self).provider, SandboxSpec()) as sandbox:
+            await sandbox.start()
+            await sandbox.exec("true")
+        return BaseSeedSessionResponse()
+
+    async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
+        return BaseVerifyResponse(**body.model_dump(), reward=1.0)
+
+
+@pytest.mark.parametrize(
+    ("provider", "kind", "is_retryable"),
+    [
+        (FailingProvider(SandboxCreateError("busy")), "sandbox:create_failed", True),
+        (FailingProvider(SandboxCreateVerificationError("no probe")), "sandbox:create_failed", True),
+        (FailingProvider(SandboxCreateError("no GPU", retryable=False)), "sandbox:create_failed", False),
+        (FailingProvider(SandboxCreateError("full", code="no_room")), "sandbox:no_room", True),
+        (FailingProvider(ConnectionResetError("gone")), "sandbox:create_failed", True),
+        (FailingProvider(TimeoutError("late")), "sandbox:create_failed", True),
+        (FailingProvider(SandboxError("the service is gone")), "sandbox:sandbox_failed", True),
+        (FailingProvider(KeyError("a bug")), "verifier:unhandled_exception", False),
+        (RecordingProvider(), None, None),
+        ({"local": {"shel": "sh"}}, "config:invalid_config", False),
+        ("sandbox", "config:no_sandbox_provider", False),
+    ],
+)
+def test_the_failure_of_an_attempt_names_the_sandbox(
+    provider: Any, kind: str | None, is_retryable: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SandboxEnvironment, "provider", provider)
+    row = {"responses_create_params": {"input": "Do it."}}
+    if kind is None:
+        (scored,) = run_environment(SandboxEnvironment, [row], ["Done."])
+        assert scored["reward"] == 1.0
+        return
+    with pytest.raises(UpstreamError) as raised:
+        run_environment(SandboxEnvironment, [row], ["Done."])
+    failure = raised.value.failure
+    assert failure is not None
+    assert (failure.kind, failure.retryable) == (kind, is_retryable)
+
+
+async def test_a_start_that_the_system_refuses_is_a_failed_creation() -> None:
+    for provider in (FailingProvider(ConnectionRefusedError("no daemon")), RecordingProvider(broken=True)):
+        with pytest.raises(SandboxCreateError, match="cannot start a sandbox: no ") as raised:
+            await AsyncSandbox(provider, SandboxSpec(files={"f": "text"})).start()
+        assert isinstance(raised.value, OSError | RuntimeError)
+        assert isinstance(raised.value.__cause__, OSError)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [SandboxSpec(image="x"), SandboxSpec(workdir="relative"), SandboxSpec(resources={"gpu": 1})],
+)
+async def test_a_specification_that_the_provider_cannot_honour_is_not_tried_again(spec: SandboxSpec) -> None:
+    with pytest.raises(SandboxCreateError) as raised:
+        await AsyncSandbox(LOCAL, spec).start()
+    assert not raised.value.failure.retryable

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, ValidationError
 
 from nemo_gym.config.pydantic_problems import find_faults
+from nemo_gym.failures import SandboxError
 
 NO_EXIT_CODE = 125
 """The return code of a command that the sandbox killed, or could not run."""
@@ -27,8 +28,20 @@ class SandboxStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-class SandboxCreateError(RuntimeError):
-    """A provider could not create a sandbox as specified."""
+class SandboxCreateError(SandboxError, RuntimeError):
+    """A provider could not create a sandbox as specified.
+
+    A new attempt may succeed. With `retryable=False` it cannot: the specification asks for what the provider lacks.
+    """
+
+    def __init__(
+        self, message: object = "the sandbox is not created", *, code: str = "create_failed", **details: Any
+    ) -> None:
+        super().__init__(str(message), code=code, **details)
+
+
+class SandboxStartError(SandboxCreateError, OSError):
+    """The start of a sandbox failed by an error of the operating system or the network."""
 
 
 class SandboxCreateVerificationError(SandboxCreateError):

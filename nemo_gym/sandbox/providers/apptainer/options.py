@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 from pydantic import PositiveFloat, PositiveInt
 
-from nemo_gym.sandbox.providers.options import ReadinessProbe as ApptainerProbeConfig
+from nemo_gym.sandbox.providers.options import ReadinessProbe
 
-__all__ = ["ApptainerCreateConfig", "ApptainerExecConfig", "ApptainerProbeConfig"]
+__all__ = ["ApptainerCreateConfig", "ApptainerExecConfig"]
+
+ApptainerProbeConfig = ReadinessProbe
 
 
 @dataclass(frozen=True)

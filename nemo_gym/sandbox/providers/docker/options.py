@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 from pydantic import PositiveFloat, PositiveInt
 
-from nemo_gym.sandbox.providers.options import ReadinessProbe as DockerProbeConfig
+from nemo_gym.sandbox.providers.options import ReadinessProbe
 
-__all__ = ["DockerCreateConfig", "DockerExecConfig", "DockerProbeConfig"]
+__all__ = ["DockerCreateConfig", "DockerExecConfig"]
+
+DockerProbeConfig = ReadinessProbe
 
 
 @dataclass(frozen=True)

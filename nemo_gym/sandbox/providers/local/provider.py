@@ -107,13 +107,17 @@ class LocalProvider:
         self._refuse(spec, resources)
         seen_as = Path(spec.workdir) if spec.workdir else None
         if seen_as is not None and not seen_as.is_absolute():
-            raise SandboxCreateError(f"workdir must be an absolute path, not {spec.workdir!r}")
+            raise SandboxCreateError(
+                f"workdir must be an absolute path, not {spec.workdir!r}", retryable=False
+            )
         try:
             if self._workspace_root is not None:
                 await asyncio.to_thread(self._workspace_root.mkdir, parents=True, exist_ok=True)
             workspace = await self._sandbox.make_workspace(seen_as, parent=self._workspace_root)
-        except (GymError, OSError) as error:
-            raise SandboxCreateError(str(error)) from error
+        except GymError as error:
+            raise SandboxCreateError(error, retryable=error.failure.retryable) from error
+        except OSError as error:
+            raise SandboxCreateError(error) from error
         memory = resources.memory_mib * MIB if resources.memory_mib else self._limits.memory_bytes
         limits = replace(self._limits, memory_bytes=memory)
         return SandboxHandle(
@@ -183,7 +187,9 @@ class LocalProvider:
         }
         refused = [name for name, is_wanted in wanted.items() if is_wanted]
         if refused:
-            raise SandboxCreateError(f"the local sandbox provider does not support: {', '.join(refused)}")
+            raise SandboxCreateError(
+                f"the local sandbox provider does not support: {', '.join(refused)}", retryable=False
+            )
         shared = {"ttl_s": spec.ttl_s, "cpu": resources.cpu, "disk_gib": resources.disk_gib}
         unused = [name for name, value in shared.items() if value is not None]
         if unused:
