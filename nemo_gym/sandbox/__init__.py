@@ -29,6 +29,7 @@ from nemo_gym.sandbox.providers import SandboxResources as SandboxResources
 from nemo_gym.sandbox.providers import SandboxSpec as SandboxSpec
 from nemo_gym.sandbox.providers import SandboxStatus as SandboxStatus
 from nemo_gym.sandbox.providers import get_provider_class as get_provider_class
+from nemo_gym.sandbox.providers import register_provider as register_provider
 from nemo_gym.sandbox.providers.local import LocalProvider as LocalProvider
 from nemo_gym.sandbox.pty import SandboxPty as SandboxPty
 from nemo_gym.sandbox.spec_values import rewrite_image as rewrite_image
@@ -43,4 +44,5 @@ __all__ = [
     "SandboxSpec",
     "SandboxStatus",
     "get_provider_class",
+    "register_provider",
 ]

@@ -8,8 +8,6 @@ from pydantic import PositiveFloat, PositiveInt
 
 from nemo_gym.sandbox.providers.options import ReadinessProbe
 
-__all__ = ["ApptainerCreateConfig", "ApptainerExecConfig"]
-
 ApptainerProbeConfig = ReadinessProbe
 
 

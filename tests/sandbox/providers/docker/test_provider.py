@@ -22,6 +22,7 @@ from nemo_gym.sandbox import (
     get_provider_class,
 )
 from nemo_gym.sandbox.providers.containers import Container
+from nemo_gym.testing.sandbox_conformance import check_sandbox_provider
 from tests.sandbox.container_engines import CLOSED, IMAGE, sandbox_of
 from tests.waiting import TIMEOUT_S
 
@@ -97,6 +98,10 @@ async def test_limits_reach_the_container(engine: str) -> None:
         await sandbox.start()
         limit = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null"
         assert (await sandbox.exec(limit)).stdout == f"{64 << 20}\n"
+
+
+def test_containers_keep_the_contract(engine: str) -> None:
+    check_sandbox_provider(create_provider({engine: CLOSED}), SandboxSpec(image=IMAGE))
 
 
 async def test_a_service_outlives_its_command(engine: str) -> None:
