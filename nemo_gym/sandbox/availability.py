@@ -102,35 +102,43 @@ def _load_class(name: str) -> Any:
 def _find_missing_part(name: str, provider: type[Any], options: Mapping[str, Any]) -> list[Problem]:
     if not isinstance(provider, SupportsAvailabilityCheck):
         return []
-    others = ", ".join(each for each in list_providers() if each != name)
     try:
         missing = provider.find_missing(options)
-    except ConfigError as error:
-        return list_problems(error)
     except (TypeError, ValueError) as error:
         message = f"the sandbox provider {name!r} refuses its options: {_describe(error)}."
         return [Problem(None, message, f"Correct them. {describe_options(list_options(provider))}".strip())]
     except Exception as error:  # noqa: BLE001 - the boundary: the provider is of others
-        message = f"the sandbox provider {name!r} cannot be checked: {_describe(error)}."
-        return [
-            Problem(
-                None, message, f"Correct its `find_missing`, or set {OPTION} to another provider ({others})."
-            )
-        ]
+        return _convert_failed_check(name, error)
     if missing is None:
         return []
     message = f"the sandbox provider {name!r} cannot run: {missing}"
-    return [Problem(None, message, f"Put that right, or set {OPTION} to another provider ({others}).")]
+    return [Problem(None, message, f"Put that right, or {_propose_others(name)}.")]
 
 
 def _find_missing_image(name: str, provider: type[Any], image: str | None) -> list[Problem]:
     if image is None or not isinstance(provider, SupportsImageCheck):
         return []
-    missing = provider.find_missing_image(image)
+    try:
+        missing = provider.find_missing_image(image)
+    except Exception as error:  # noqa: BLE001 - the boundary: the provider is of others
+        return _convert_failed_check(name, error)
     if missing is None:
         return []
     remedy = f"Get it as this user with `{name} pull {image}`, or make it with `{name} build --tag {image} FOLDER`."
     return [Problem(None, f"{name} has no image {image!r} here: {missing}", remedy)]
+
+
+def _convert_failed_check(name: str, error: Exception) -> list[Problem]:
+    """Return the problems of a check that raised: those that it states, or the exception."""
+    if isinstance(error, ConfigError):
+        return list_problems(error)
+    message = f"the sandbox provider {name!r} cannot be checked: {_describe(error)}."
+    return [Problem(None, message, f"Correct its check, or {_propose_others(name)}.")]
+
+
+def _propose_others(name: str) -> str:
+    others = ", ".join(each for each in list_providers() if each != name)
+    return f"set {OPTION} to another provider ({others})"
 
 
 def _describe(error: Exception) -> str:

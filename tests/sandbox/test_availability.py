@@ -87,12 +87,12 @@ class Checked(RecordingProvider):
         (
             KeyError("HOME"),
             "'mine' cannot be checked: KeyError: 'HOME' (",
-            "Correct its `find_missing`, or set",
+            "Correct its check, or set",
         ),
         (
             OSError("no daemon"),
             "'mine' cannot be checked: OSError: no daemon (",
-            "Correct its `find_missing`",
+            "Correct its check",
         ),
         (ConfigError("No key.", code="key", remedy="Set KEY."), "agent: No key.", "Set KEY."),
     ],
@@ -109,6 +109,18 @@ def test_a_check_of_others_is_a_problem_and_never_a_traceback(
         assert message in problem.message
         assert (problem.remedy or "").startswith(remedy or "")
         assert "mine)" not in (problem.remedy or ""), "a provider is no remedy for itself"
+
+
+class WithImages(RecordingProvider):
+    @classmethod
+    def find_missing_image(cls, image: str) -> str | None:
+        raise OSError("no registry")
+
+
+def test_a_failed_check_of_an_image_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {"mine": WithImages})
+    (problem,) = find_missing_providers([server({"mine": {}}, sandbox_image="x")], {})
+    assert "agent: the sandbox provider 'mine' cannot be checked: OSError: no registry (" in problem.message
 
 
 def test_a_class_that_is_no_provider_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def find_method_problems(provider_class: object) -> list[str]:
     if not isinstance(provider_class, type):
         return [f"it is no class but {provider_class!r}"]
     if inspect.isabstract(provider_class):
-        missing = ", ".join(sorted(provider_class.__abstractmethods__))
+        missing = ", ".join(sorted(getattr(provider_class, "__abstractmethods__", ())))
         return [f"its class {provider_class.__qualname__} is abstract and lacks {missing}"]
     problems = [
         problem
@@ -155,7 +155,8 @@ def _build_model(kind: Callable[..., Any]) -> type[BaseModel]:
 
 def _read_hints(kind: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(kind.__init__ if isinstance(kind, type) else kind, include_extras=True)
+        function = getattr(kind, "__init__") if isinstance(kind, type) else kind  # noqa: B009 - of the class itself
+        return typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError):  # names that only a type checker imports
         return {}
 

@@ -71,7 +71,10 @@ class SupportsAvailabilityCheck(Protocol):
 
     @classmethod
     def find_missing(cls, options: Mapping[str, Any]) -> str | None:
-        """Return the missing part, such as a program, for a provider with `options`; None if nothing is missing."""
+        """Return the missing part, such as a program, for a provider with `options`; None if nothing is missing.
+
+        Names and types of the options are checked before. Raises ValueError for options that exclude each other.
+        """
 
 
 @runtime_checkable

@@ -100,7 +100,7 @@ def logged(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any
 
 class Decorated(RecordingProvider):
     status = logged(RecordingProvider.status)  # type: ignore[assignment]
-    close = AsyncMock()  # type: ignore[assignment]
+    close = AsyncMock()
 
 
 class Forwarding:
