@@ -135,9 +135,9 @@ def _find_call_problem(provider_class: type[Any], name: str, wanted: FunctionTyp
 def _build_model(kind: Callable[..., Any]) -> type[BaseModel]:
     """Build the model of the arguments that `kind` takes by name."""
     try:
-        parameters = inspect.signature(kind).parameters.values()
-    except ValueError:
-        parameters = {}.values()
+        parameters = list(inspect.signature(kind).parameters.values())
+    except ValueError:  # a class of C
+        parameters = []
     hints = _read_hints(kind)
     fields: dict[str, Any] = {
         # A name of its own keeps an option `json` or `_seed` apart from pydantic's names.
