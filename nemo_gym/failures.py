@@ -9,6 +9,7 @@
     ├── ToolError        a tool of the resources server
     ├── VerifierError    the resources server's seed_session, verify or close_session
     ├── JudgeError       a judge model, or its verdict
+    ├── SandboxError     a sandbox, or the provider that creates and operates it
     ├── DeadlineError    the rollout's deadline passed
     └── CancelledFailure the caller disconnected or cancelled
 
@@ -32,6 +33,7 @@ __all__ = [
     "GymError",
     "InputError",
     "Outcome",
+    "SandboxError",
     "ToolError",
     "TransportError",
     "VerifierError",
@@ -53,6 +55,7 @@ class Boundary(StrEnum):
     TOOL = "tool"
     VERIFIER = "verifier"
     JUDGE = "judge"
+    SANDBOX = "sandbox"
     DEADLINE = "deadline"
     CANCELLED = "cancelled"
 
@@ -66,6 +69,7 @@ STATUS_OF_BOUNDARY: Mapping[Boundary, int] = {
     Boundary.TOOL: 500,
     Boundary.VERIFIER: 500,
     Boundary.JUDGE: 502,
+    Boundary.SANDBOX: 500,
     Boundary.DEADLINE: 504,
     Boundary.CANCELLED: 499,
 }
@@ -235,6 +239,15 @@ class JudgeError(GymError):
     def __init__(
         self, message: str = "the judge gave no verdict", *, code: str = JUDGE_FAILED, **details: Any
     ) -> None:
+        super().__init__(message, code=code, **{"retryable": True, **details})
+
+
+class SandboxError(GymError):
+    """A sandbox or its provider failed. A message is enough to raise it; a new attempt may succeed."""
+
+    boundary = Boundary.SANDBOX
+
+    def __init__(self, message: str, *, code: str = "sandbox_failed", **details: Any) -> None:
         super().__init__(message, code=code, **{"retryable": True, **details})
 
 

@@ -81,7 +81,7 @@ def examine(keys: DoctorKeys) -> int:
 
     urls = several(keys.policy_base_url or [])
     engines = [_engine(url, keys.policy_api_key) for url in urls]
-    found = [*_machine(), _isolation(), _containers(), *_extras(), *_gyms(), *engines]
+    found = [*_machine(), _isolation(), _containers(), _providers(), *_extras(), *_gyms(), *engines]
     if not urls:
         found.append(
             MachineFact("engine", "no URL is set", "Set policy_base_url in env.yaml, or write --url URL.")
@@ -139,6 +139,16 @@ def _containers() -> MachineFact:
     remedy = None if found else f"Environments with containers need one of {', '.join(_CONTAINERS)}."
     fact = f"{' and '.join(found)} on the PATH, not tried" if found else "none"
     return MachineFact("containers", fact, remedy)
+
+
+def _providers() -> MachineFact:
+    from nemo_gym.failures import ConfigError
+    from nemo_gym.sandbox.providers.registry import list_providers
+
+    try:
+        return MachineFact("sandbox providers", ", ".join(list_providers()))
+    except ConfigError as error:
+        return MachineFact("sandbox providers", error.failure.message, error.failure.remedy)
 
 
 def _extras() -> Iterator[MachineFact]:

@@ -67,7 +67,7 @@ def find_faults(
 ) -> Iterator[Fault]:
     """Yield the faults of `data`, which is at path `at`: one for each value, also for unions."""
     for path, details in errors_by_path(error, data).items():
-        message, remedy = _describe(details, (*at, *path), _list_sibling_keys(model, path))
+        message, remedy = _describe(details, (*at, *path), list_sibling_keys(model, path))
         yield Fault((*at, *path), message, remedy, details[0]["type"] == "missing")
 
 
@@ -139,8 +139,8 @@ def _path_in(data: Any, location: tuple[str | int, ...], is_missing: bool) -> Pa
     return (*path, location[-1]) if is_missing else path
 
 
-def _list_sibling_keys(model: type[BaseModel], path: Path) -> set[str]:
-    """Return the keys that are valid in place of the last key of `path`."""
+def list_sibling_keys(model: type[BaseModel], path: Path) -> set[str]:
+    """Return the keys of `model` that are valid in place of the last key of `path`."""
     models = [model]
     for part in path[:-1]:
         if isinstance(part, str):

@@ -10,7 +10,7 @@ terminals. Providers run them: on this machine without a container (`local`, by 
     providers.specification       sandboxes as data
     providers.protocols           the protocol of a provider, and its optional abilities; `providers.base` is the
                                   ecosystem's path of both
-    providers.registry            providers by name
+    providers.registry            providers by name; `providers.class_checks`: their methods and options
     adapters.docker_compose       services of a Compose file as sandboxes
     access, agent_tools, process_supervisor, spec_values
                                   for agents whose harness runs in a sandbox
@@ -29,6 +29,7 @@ from nemo_gym.sandbox.providers import SandboxResources as SandboxResources
 from nemo_gym.sandbox.providers import SandboxSpec as SandboxSpec
 from nemo_gym.sandbox.providers import SandboxStatus as SandboxStatus
 from nemo_gym.sandbox.providers import get_provider_class as get_provider_class
+from nemo_gym.sandbox.providers import register_provider as register_provider
 from nemo_gym.sandbox.providers.local import LocalProvider as LocalProvider
 from nemo_gym.sandbox.pty import SandboxPty as SandboxPty
 from nemo_gym.sandbox.spec_values import rewrite_image as rewrite_image
@@ -43,4 +44,5 @@ __all__ = [
     "SandboxSpec",
     "SandboxStatus",
     "get_provider_class",
+    "register_provider",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +17,13 @@ from nemo_gym.sandbox.providers.protocols import (
     SupportsSandboxPauseResume,
     lacks,
 )
-from nemo_gym.sandbox.providers.registry import create_provider
+from nemo_gym.sandbox.providers.registry import resolve_provider
 from nemo_gym.sandbox.providers.specification import (
     SandboxEndpoint,
     SandboxExecResult,
     SandboxHandle,
     SandboxSpec,
+    SandboxStartError,
     SandboxStatus,
 )
 from nemo_gym.sandbox.pty import SandboxPty
@@ -44,7 +46,7 @@ class AsyncSandbox:
         owns_provider: bool = True,
         delete_on_stop: bool = False,
     ) -> None:
-        self._provider = create_provider(provider) if isinstance(provider, Mapping) else provider
+        self._provider = resolve_provider(provider)
         self._spec = spec
         self._owns_provider = owns_provider
         self._handle: SandboxHandle | None = None
@@ -71,14 +73,13 @@ class AsyncSandbox:
             raise ValueError("a sandbox needs a SandboxSpec to start")
         outside = {endpoint.env_var: endpoint.url for endpoint in outside_endpoints or ()}
         spec = replace(spec, env={**spec.env, **outside})
-        handle = await self._provider.create(spec)
         try:
-            for path, text in spec.files.items():
-                await self._write(handle, path, text)
-        except BaseException:
-            await self._provider.close(handle)
-            raise
-        self._spec, self._handle = spec, handle
+            self._handle = await self._create(spec)
+        except OSError as error:
+            name = getattr(self._provider, "name", type(self._provider).__name__)
+            message = f"the sandbox provider {name!r} cannot start a sandbox: {error}"
+            raise SandboxStartError(message) from error
+        self._spec = spec
         return self
 
     async def start_with_setup(
@@ -105,17 +106,26 @@ class AsyncSandbox:
     ) -> SandboxExecResult:
         """Run a shell command, by default in the spec's workdir.
 
-        With `preserve_background_services`, processes that the command leaves behind go on where a command normally
-        ends them. Their output must be redirected, and `env` and `user` cannot be given.
+        With `preserve_background_services`, processes that the command leaves behind go on after it. Their output must
+        be redirected. Raises NotImplementedError if the provider ends them, and ValueError if it cannot combine this
+        with `env` or `user`.
         """
         handle = self._require_handle()
         cwd = cwd if cwd is not None else self._spec.workdir if self._spec else None
         provider = self._provider
-        if preserve_background_services and isinstance(provider, SupportsSandboxBackgroundServices):
-            if env or user is not None:
-                raise ValueError("a command that preserves background services takes neither env nor user")
-            return await provider.exec_with_background_services(handle, command, cwd=cwd, timeout_s=timeout_s)
-        return await provider.exec(handle, command, cwd=cwd, env=env, timeout_s=timeout_s, user=user)
+        if not preserve_background_services:
+            return await provider.exec(handle, command, cwd=cwd, env=env, timeout_s=timeout_s, user=user)
+        if not isinstance(provider, SupportsSandboxBackgroundServices):
+            raise lacks(provider, "services that outlive their command")
+        run: Callable[..., Awaitable[SandboxExecResult]] = provider.exec_with_background_services
+        wanted = {**({"env": env} if env else {}), **({"user": user} if user is not None else {})}
+        refused = sorted(wanted.keys() - inspect.signature(run).parameters.keys())
+        if refused:
+            raise ValueError(
+                f"the sandbox provider {provider.name!r} takes no {' and no '.join(refused)} for a command that "
+                "preserves background services"
+            )
+        return await run(handle, command, cwd=cwd, timeout_s=timeout_s, **wanted)
 
     async def upload(self, local_path: Path | str, remote_path: str) -> None:
         """Copy a file into the sandbox."""
@@ -161,13 +171,17 @@ class AsyncSandbox:
 
     @classmethod
     async def connect(
-        cls, descriptor: Mapping[str, Any], *, provider: SandboxProvider, owns_provider: bool = True
+        cls,
+        descriptor: Mapping[str, Any],
+        *,
+        provider: Mapping[str, Any] | SandboxProvider,
+        owns_provider: bool = True,
     ) -> Self:
         """Connect to a running sandbox from the description that `serialize` returned."""
         sandbox = cls(provider, owns_provider=owns_provider)
-        if not isinstance(provider, ConnectableProvider):
+        if not isinstance(sandbox._provider, ConnectableProvider):
             raise lacks(sandbox._provider, "connections from other processes")
-        sandbox._handle = await provider.connect(descriptor)
+        sandbox._handle = await sandbox._provider.connect(descriptor)
         return sandbox
 
     async def disconnect(self) -> None:
@@ -177,6 +191,16 @@ class AsyncSandbox:
     async def stop(self, *, delete: bool | None = None) -> None:
         """Delete the sandbox and release its provider. Idempotent."""
         await self._release(closes=True)
+
+    async def _create(self, spec: SandboxSpec) -> SandboxHandle:
+        handle = await self._provider.create(spec)
+        try:
+            for path, text in spec.files.items():
+                await self._write(handle, path, text)
+        except BaseException:
+            await self._provider.close(handle)
+            raise
+        return handle
 
     async def _release(self, *, closes: bool) -> None:
         if self._is_stopped:

@@ -12,6 +12,7 @@ Names are imported on first use. The room builds on `mock_engine`, `serving`, `a
 - `in_process`: a gym in one event loop; `serving`: apps on loopback ports
 - `faulty_server`: a resources server with a fault plan
 - `session_conformance`: a check of the sessions that environment servers open
+- `sandbox_conformance`: a check of a sandbox provider
 - `transformers_engine`, `tiny_model`: a real policy model in this process; they need torch and transformers
 """
 

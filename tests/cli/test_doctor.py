@@ -36,6 +36,7 @@ def test_the_machine_is_described(capsys: pytest.CaptureFixture[str], folder: Pa
     assert "cores" in facts["machine"][0]
     assert facts["folder"][0] == f"{folder} can be written"
     assert "isolat" in facts["sandbox"][0]
+    assert facts["sandbox providers"][0].startswith("apptainer, docker, local, podman")
     assert facts["engine"] == ("no URL is set", "Set policy_base_url in env.yaml, or write --url URL.")
 
 

@@ -189,6 +189,25 @@ def test_a_sandbox_provider_that_is_missing_is_named(
     assert "install the package that publishes it" in err
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("{concurrency: -1}", "sandbox.local.concurrency must be greater than 0, not -1"),
+        ("{memory: 1}", "There is no key 'sandbox.local.memory'."),
+    ],
+)
+def test_a_wrong_option_of_a_sandbox_provider_is_named(
+    options: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = folder / "resources_servers" / "weather" / "app.py"
+    option = "cities: int = 1"
+    app.write_text(app.read_text().replace(option, f"{option}\n    sandbox_provider: str | None = None"))
+    blocks = (f"+sandbox={{local: {options}}}", f"++{WEATHER}.sandbox_provider=sandbox")
+    _, err = validated(capsys, *blocks, code=2)
+    assert f"weather: the options of the sandbox provider 'local' are wrong: {message}" in err
+    assert "Install" not in err
+
+
 def test_the_files_of_tls_are_checked_for_the_placement_to_come(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

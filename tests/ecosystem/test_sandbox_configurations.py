@@ -8,6 +8,7 @@ import pytest
 
 from nemo_gym.config.loading import load
 from nemo_gym.sandbox import get_provider_class, resolve_provider_config, resolve_provider_metadata
+from nemo_gym.sandbox.providers.class_checks import find_option_problems
 
 FILE = "nemo_gym/sandbox/providers/{name}/configs/{name}.yaml"
 HERE = ["apptainer", "docker", "local", "podman"]
@@ -23,5 +24,4 @@ def test_a_providers_file_is_found_from_any_folder(
     assert found == name
     assert resolve_provider_metadata("sandbox", data)["sandbox-api"]
     if name in HERE:
-        problem = get_provider_class(name).find_missing(options)
-        assert problem is None or "option" not in problem
+        assert find_option_problems(name, get_provider_class(name), options, ("sandbox", name)) == []

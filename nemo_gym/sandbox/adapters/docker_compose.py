@@ -17,7 +17,7 @@ from typing import Any, Self
 from nemo_gym.sandbox._session import AsyncSandbox
 from nemo_gym.sandbox.adapters._compose_file import ComposeFile, ComposeService, read_compose_file
 from nemo_gym.sandbox.providers.protocols import SandboxProvider, SupportsSandboxNetwork, lacks
-from nemo_gym.sandbox.providers.registry import create_provider
+from nemo_gym.sandbox.providers.registry import resolve_provider
 from nemo_gym.sandbox.providers.specification import SandboxResources, SandboxSpec
 
 _PROJECT, _SERVICES = "project", "services"
@@ -40,7 +40,7 @@ class AsyncSandboxCompose:
         timeout_s: float = 1200.0,
         poll_interval_s: float = 0.5,
     ) -> None:
-        self._provider = create_provider(provider) if isinstance(provider, Mapping) else provider
+        self._provider = resolve_provider(provider)
         self._owns_provider = isinstance(provider, Mapping)
         self._file = Path(compose_file) if compose_file is not None else None
         self._specs = dict(service_specs or {})

@@ -123,6 +123,19 @@ class ContainerProvider(abc.ABC):
         limit = timeout_s if timeout_s is not None else self._default_timeout_s
         return await self.run(handle, [container.shell, "-c", command], context, timeout_s=limit, stdin=stdin)
 
+    async def exec_with_background_services(
+        self,
+        handle: SandboxHandle,
+        command: str,
+        *,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_s: float | None = None,
+        user: str | int | None = None,
+    ) -> SandboxExecResult:
+        """Run a command as `exec`: the processes that it leaves behind end with the container."""
+        return await self.exec(handle, command, cwd=cwd, env=env, timeout_s=timeout_s, user=user)
+
     async def run(
         self,
         handle: SandboxHandle,

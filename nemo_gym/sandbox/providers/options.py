@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
+
 from nemo_gym.failures import ConfigError
 
 T = TypeVar("T")
@@ -18,13 +20,13 @@ class ReadinessProbe:
     command: str | None = "printf ready"
     """None for no probe."""
     expected_stdout: str | None = "ready"
-    timeout_s: float = 30
+    timeout_s: PositiveFloat = 30
     """The limit of one attempt."""
-    deadline_s: float | None = None
+    deadline_s: PositiveFloat | None = None
     """The limit of all attempts; None for a single attempt."""
-    stable_count: int = 1
+    stable_count: NonNegativeInt = 1
     """Successes in a row."""
-    stable_delay_s: float = 0.0
+    stable_delay_s: NonNegativeFloat = 0.0
     """The pause between attempts."""
 
 

@@ -61,7 +61,8 @@ class SandboxProvider(Protocol):
 
 def lacks(provider: SandboxProvider, ability: str) -> NotImplementedError:
     """Return the error of a provider without an ability that was asked of it."""
-    return NotImplementedError(f"the sandbox provider {provider.name!r} has no {ability}")
+    name = getattr(provider, "name", type(provider).__name__)
+    return NotImplementedError(f"the sandbox provider {name!r} has no {ability}")
 
 
 @runtime_checkable
@@ -70,7 +71,10 @@ class SupportsAvailabilityCheck(Protocol):
 
     @classmethod
     def find_missing(cls, options: Mapping[str, Any]) -> str | None:
-        """Return the missing part, such as a program, for a provider with `options`; None if nothing is missing."""
+        """Return the missing part, such as a program, for a provider with `options`; None if nothing is missing.
+
+        Names and types of the options are checked before. Raises ValueError for options that exclude each other.
+        """
 
 
 @runtime_checkable
@@ -115,7 +119,8 @@ class SupportsSandboxBackgroundServices(Protocol):
 
     async def exec_with_background_services(
         self, handle: SandboxHandle, command: str, *, cwd: str | None = None, timeout_s: float | None = None
-    ) -> SandboxExecResult: ...
+    ) -> SandboxExecResult:
+        """Run a command as `exec`. A provider that takes `env` and `user` here too has them as arguments."""
 
 
 @runtime_checkable

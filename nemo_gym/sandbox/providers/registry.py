@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError
 from nemo_gym.sandbox.config import resolve_provider_config
+from nemo_gym.sandbox.providers.class_checks import find_option_problems
 from nemo_gym.sandbox.providers.protocols import SandboxProvider
 
 ENTRY_POINT_GROUP = "nemo_gym.sandbox_providers"
@@ -65,11 +67,33 @@ def get_provider_class(name: str) -> type[Any]:
 def create_provider(config: Mapping[str, Any]) -> SandboxProvider:
     """Create the provider that `{name: options}` describes.
 
-    Raises ValueError if it does not name exactly one, and ConfigError if its program is missing.
+    Raises ValueError if it does not name exactly one, and ConfigError if an option is wrong or its program is missing.
     """
-    ((name, options),) = resolve_provider_config(config).items()
-    provider: SandboxProvider = get_provider_class(name)(**dict(options or {}))
+    ((name, given),) = resolve_provider_config(config).items()
+    provider_class, options = get_provider_class(name), dict(given or {})
+    problems = find_option_problems(name, provider_class, options, (name,))
+    if problems:
+        raise ConfigErrors(problems)
+    provider: SandboxProvider = provider_class(**options)
     return provider
+
+
+def resolve_provider(given: Mapping[str, Any] | SandboxProvider) -> SandboxProvider:
+    """Return a provider that is given as an object or as `{name: options}`.
+
+    Raises ConfigError for anything else, such as the name of a block or a class, and as `create_provider`.
+    """
+    if isinstance(given, Mapping):
+        return create_provider(given)
+    if isinstance(given, type) or not hasattr(given, "exec"):
+        raise ConfigError(
+            f"A sandbox takes a provider or `{{name: options}}`, not {given!r}.",
+            code="no_sandbox_provider",
+            remedy=f"Give it resolve_provider_config({given!r}, self.server_client.global_config_dict)."
+            if isinstance(given, str)
+            else "Give it an object of a provider's class, or a block such as {'local': {}}.",
+        )
+    return given
 
 
 def _list_published() -> dict[str, EntryPoint]:

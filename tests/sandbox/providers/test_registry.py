@@ -48,6 +48,17 @@ async def test_a_registered_provider_is_used() -> None:
     assert provider.calls == ["upload f text", f"exec run {options}", "close", "aclose"]
 
 
+@pytest.mark.usefixtures("registry")
+def test_a_wrong_option_of_a_program_is_named_with_the_right_ones() -> None:
+    register_provider("recording", RecordingProvider)
+    with pytest.raises(
+        ConfigError, match=r"no key 'recording.brokn'. Did you mean 'broken'\? The options are broken"
+    ):
+        create_provider({"recording": {"brokn": True}})
+    with pytest.raises(ConfigError, match=r"local\.concurrency must be greater than 0"):
+        AsyncSandbox({"local": {"concurrency": 0}})
+
+
 PACKAGE = """[nemo_gym.sandbox_providers]
 cloud = tests.sandbox.recording_provider:RecordingProvider
 """

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nemo_gym.sandbox.providers.options import ReadinessProbe as ApptainerProbeConfig
+from pydantic import PositiveFloat, PositiveInt
 
-__all__ = ["ApptainerCreateConfig", "ApptainerExecConfig", "ApptainerProbeConfig"]
+from nemo_gym.sandbox.providers.options import ReadinessProbe
+
+ApptainerProbeConfig = ReadinessProbe
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,7 @@ class ApptainerCreateConfig:
 
     mount_point: str = "/sandbox"
     """The path in the sandbox of its writable folder. Images are read-only unless `extra_start_args` change it."""
-    start_timeout_s: float | None = 600
+    start_timeout_s: PositiveFloat | None = 600
     extra_start_args: list[str] = field(default_factory=list)
     apply_resource_limits: bool = True
 
@@ -24,11 +26,11 @@ class ApptainerCreateConfig:
 class ApptainerExecConfig:
     """The options with which commands run in instances."""
 
-    default_timeout_s: float | None = 180
+    default_timeout_s: PositiveFloat | None = 180
     timeout_grace_s: float = 15
     """Accepted for the ecosystem's configurations; a command over its timeout is killed at once."""
     fakeroot_for_root: bool = True
     """Commands as root run with `--fakeroot`."""
     default_binds: list[str] = field(default_factory=list)
     extra_exec_args: list[str] = field(default_factory=list)
-    concurrency: int = 32
+    concurrency: PositiveInt = 32

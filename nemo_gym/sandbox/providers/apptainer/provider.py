@@ -131,7 +131,9 @@ class ApptainerProvider(ContainerProvider):
         }
         refused = [name for name, value in wanted.items() if value]
         if refused:
-            raise SandboxCreateError(f"the sandbox provider apptainer does not support {', '.join(refused)}")
+            raise SandboxCreateError(
+                f"the sandbox provider apptainer does not support {', '.join(refused)}", retryable=False
+            )
         others = sorted(spec.provider_options.keys() - {"binds"})
         warn_unused(
             self.name,
@@ -177,7 +179,7 @@ class _Instance(Container):
 def _image(image: str | None) -> str:
     """The image as apptainer's argument: a file, or an address with a scheme, by default `docker://`."""
     if not image:
-        raise SandboxCreateError("an apptainer instance needs `image` in its SandboxSpec")
+        raise SandboxCreateError("an apptainer instance needs `image` in its SandboxSpec", retryable=False)
     if _SCHEME.match(image) or image.endswith(".sif") or image.startswith(("/", ".")) or Path(image).exists():
         return image
     return f"docker://{image}"

@@ -18,7 +18,7 @@ _VOLUMES, _RUN_ARGS = "volumes", "run_args"
 def normalize_image(image: str | None) -> str:
     """The image without the scheme that apptainer needs. Raises SandboxCreateError without an image."""
     if not image:
-        raise SandboxCreateError("a container needs `image` in its SandboxSpec")
+        raise SandboxCreateError("a container needs `image` in its SandboxSpec", retryable=False)
     return image.removeprefix("docker://")
 
 
@@ -29,7 +29,8 @@ def find_unused_options(options: Mapping[str, Any]) -> list[str]:
     """
     if "network_policy" in options:
         raise SandboxCreateError(
-            "containers cannot enforce `network_policy`; set `create.network: none` of the provider"
+            "containers cannot enforce `network_policy`; set `create.network: none` of the provider",
+            retryable=False,
         )
     return [f"provider_options.{name}" for name in sorted(options.keys() - {_VOLUMES, _RUN_ARGS})]
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nemo_gym.sandbox.providers.options import ReadinessProbe as DockerProbeConfig
+from pydantic import PositiveFloat, PositiveInt
 
-__all__ = ["DockerCreateConfig", "DockerExecConfig", "DockerProbeConfig"]
+from nemo_gym.sandbox.providers.options import ReadinessProbe
+
+__all__ = ["DockerCreateConfig", "DockerExecConfig"]
+
+DockerProbeConfig = ReadinessProbe
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,7 @@ class DockerCreateConfig:
     """The entry point of a container without a command of its own."""
     keepalive_cmd: str = "while :; do sleep 2147483647; done"
     """The script that keeps it running."""
-    start_timeout_s: float | None = 600
+    start_timeout_s: PositiveFloat | None = 600
     """Seconds for the start, the download of the image included."""
     use_init: bool = True
     """An init process ends the processes that commands leave behind as zombies."""
@@ -37,9 +41,9 @@ class DockerCreateConfig:
 class DockerExecConfig:
     """The options with which commands run in containers."""
 
-    default_timeout_s: float | None = 180
+    default_timeout_s: PositiveFloat | None = 180
     extra_exec_args: list[str] = field(default_factory=list)
-    concurrency: int = 32
+    concurrency: PositiveInt = 32
     """Simultaneous processes of the engine's command line."""
     exec_shell: str | None = None
     """None for bash where the image has it, and sh elsewhere."""

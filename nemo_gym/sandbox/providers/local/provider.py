@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import PositiveFloat, PositiveInt
+
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.isolation.confinement import MIB, Workspace
 from nemo_gym.isolation.execution import ConfinedRunner, Ending, SandboxLimits, remove_workspace
@@ -67,13 +69,13 @@ class LocalProvider:
         ignore_image: bool = False,
         workspace_root: str | None = None,
         shell: str | None = None,
-        default_timeout_s: float = 180.0,
-        concurrency: int = 8,
-        memory_mib: int = 2048,
-        max_processes: int = 256,
-        max_file_mib: int = 1024,
-        max_files: int = 1_000_000,
-        max_output_mib: int = 16,
+        default_timeout_s: PositiveFloat = 180.0,
+        concurrency: PositiveInt = 8,
+        memory_mib: PositiveInt = 2048,
+        max_processes: PositiveInt = 256,
+        max_file_mib: PositiveInt = 1024,
+        max_files: PositiveInt = 1_000_000,
+        max_output_mib: PositiveInt = 16,
     ) -> None:
         self._shell = shell or shutil.which("bash") or "/bin/sh"
         self._workspace_root = Path(workspace_root).absolute() if workspace_root is not None else None
@@ -105,13 +107,17 @@ class LocalProvider:
         self._refuse(spec, resources)
         seen_as = Path(spec.workdir) if spec.workdir else None
         if seen_as is not None and not seen_as.is_absolute():
-            raise SandboxCreateError(f"workdir must be an absolute path, not {spec.workdir!r}")
+            raise SandboxCreateError(
+                f"workdir must be an absolute path, not {spec.workdir!r}", retryable=False
+            )
         try:
             if self._workspace_root is not None:
                 await asyncio.to_thread(self._workspace_root.mkdir, parents=True, exist_ok=True)
             workspace = await self._sandbox.make_workspace(seen_as, parent=self._workspace_root)
-        except (GymError, OSError) as error:
-            raise SandboxCreateError(str(error)) from error
+        except GymError as error:
+            raise SandboxCreateError(error, retryable=error.failure.retryable) from error
+        except OSError as error:
+            raise SandboxCreateError(error) from error
         memory = resources.memory_mib * MIB if resources.memory_mib else self._limits.memory_bytes
         limits = replace(self._limits, memory_bytes=memory)
         return SandboxHandle(
@@ -181,7 +187,9 @@ class LocalProvider:
         }
         refused = [name for name, is_wanted in wanted.items() if is_wanted]
         if refused:
-            raise SandboxCreateError(f"the local sandbox provider does not support: {', '.join(refused)}")
+            raise SandboxCreateError(
+                f"the local sandbox provider does not support: {', '.join(refused)}", retryable=False
+            )
         shared = {"ttl_s": spec.ttl_s, "cpu": resources.cpu, "disk_gib": resources.disk_gib}
         unused = [name for name, value in shared.items() if value is not None]
         if unused:

@@ -150,6 +150,15 @@ async def test_files_and_addresses_of_images_stay_as_they_are(folder: Path, imag
     assert calls(folder, "start")[0][-2] == image
 
 
+async def test_a_service_outlives_its_command(folder: Path, tmp_path: Path) -> None:
+    async with sandbox_of(folder, workdir=str(tmp_path)) as sandbox:
+        await sandbox.start()
+        service = '(until test -e go; do sleep 0.1; done; echo "$NAME" > done) > /dev/null 2>&1 &'
+        await sandbox.exec(service, env={"NAME": "gym"}, preserve_background_services=True)
+        done = await sandbox.exec("touch go; until test -s done; do sleep 0.1; done; cat done")
+        assert done.stdout == "gym\n"
+
+
 async def test_users_are_root_by_fakeroot_or_others_by_su(folder: Path) -> None:
     async with sandbox_of(folder) as sandbox:
         await sandbox.start()

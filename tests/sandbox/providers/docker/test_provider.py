@@ -22,6 +22,7 @@ from nemo_gym.sandbox import (
     get_provider_class,
 )
 from nemo_gym.sandbox.providers.containers import Container
+from nemo_gym.testing.sandbox_conformance import check_sandbox_provider
 from tests.sandbox.container_engines import CLOSED, IMAGE, sandbox_of
 from tests.waiting import TIMEOUT_S
 
@@ -97,6 +98,19 @@ async def test_limits_reach_the_container(engine: str) -> None:
         await sandbox.start()
         limit = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null"
         assert (await sandbox.exec(limit)).stdout == f"{64 << 20}\n"
+
+
+def test_containers_keep_the_contract(engine: str) -> None:
+    check_sandbox_provider(create_provider({engine: CLOSED}), SandboxSpec(image=IMAGE))
+
+
+async def test_a_service_outlives_its_command(engine: str) -> None:
+    async with sandbox_of(engine) as sandbox:
+        await sandbox.start()
+        service = '(until test -e go; do sleep 0.1; done; echo "$NAME" > done) > /dev/null 2>&1 &'
+        await sandbox.exec(service, env={"NAME": "gym"}, preserve_background_services=True)
+        done = await sandbox.exec("touch go; until test -s done; do sleep 0.1; done; cat done")
+        assert done.stdout == "gym\n"
 
 
 async def test_a_container_ends_after_its_lifetime(engine: str) -> None:
