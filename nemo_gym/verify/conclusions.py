@@ -15,6 +15,8 @@ from nemo_gym.verify.answer_marks import find_aside
 from nemo_gym.verify.number_words import read_number_words
 from nemo_gym.verify.sentences import split_sentences
 
+__all__ = ["find_conclusion"]
+
 _SEARCHED = 2_000
 """The end of a text in which its last sentence is looked for."""
 _LONGEST_SENTENCE = 400

@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 from nemo_gym.failures import VerifierError
 from nemo_gym.sandbox import AsyncSandbox, SandboxExecResult, SandboxResources, SandboxSpec
 from nemo_gym.sandbox.providers.protocols import SandboxProvider
-from nemo_gym.sandbox.providers.specification import SandboxCreateError
 from nemo_gym.sources.task_folders.ignoring import FileFilter, list_entries
 from nemo_gym.sources.task_folders.requirements import ROOTLESS
 from nemo_gym.sources.task_folders.settings import EnvironmentSettings
@@ -146,7 +145,7 @@ class Sandboxes:
     async def start(
         self, settings: EnvironmentSettings, folder: Path, env: Mapping[str, str]
     ) -> TrialSandbox:
-        """Start a sandbox of an environment, whose image is made if it is missing. Raises VerifierError."""
+        """Start a sandbox of an environment, whose image is made if it is missing. Raises SandboxCreateError."""
         image, options = await self.find_image(settings, folder)
         spec = SandboxSpec(
             image=image,
@@ -155,13 +154,7 @@ class Sandboxes:
             resources=SandboxResources(memory_mib=settings.memory_mb),
             provider_options=options,
         )
-        try:
-            sandbox = await AsyncSandbox(self.provider, owns_provider=False).start(spec)
-        except SandboxCreateError as error:
-            raise VerifierError(
-                f"The sandbox of the task does not start: {error}", code="environment_failed", retryable=True
-            ) from error
-        return TrialSandbox(sandbox)
+        return TrialSandbox(await AsyncSandbox(self.provider, owns_provider=False).start(spec))
 
     async def find_image(
         self, settings: EnvironmentSettings, folder: Path

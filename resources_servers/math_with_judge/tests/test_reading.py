@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.verify.answers import strip_reasoning
+from nemo_gym.verify.answers import final_text
 from resources_servers.math_with_judge.math_equality import compare
 from resources_servers.math_with_judge.reading import find_math_answer
 
@@ -17,7 +17,8 @@ async def test_messages_are_read_as_a_careful_grader_reads_them() -> None:
     assert {case["accept"] for case in cases} == {True, False}
     wrong = []
     for case in cases:
-        answer = find_math_answer(strip_reasoning(case["message"]), case["expected"])
+        message = {"type": "message", "role": "assistant", "content": case["message"]}
+        answer = find_math_answer(final_text({"output": [message]}), case["expected"])
         is_accepted = answer is not None and (await compare(case["expected"], answer)).is_equal
         if is_accepted is not case["accept"]:
             wrong.append((case["message"], case["expected"], answer))

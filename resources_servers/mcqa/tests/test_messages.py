@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nemo_gym.verify.answers import strip_reasoning
+from nemo_gym.verify.answers import final_text
 from resources_servers.mcqa.choices import ChoiceFormat, read_choice
 
 
@@ -14,7 +14,8 @@ def test_messages_are_read_as_a_careful_grader_reads_them() -> None:
     assert {case["accept"] for case in cases} == {True, False}
     wrong = []
     for case in cases:
-        letter = read_choice(strip_reasoning(case["message"]), case["options"], ChoiceFormat.LENIENT)
+        message = {"type": "message", "role": "assistant", "content": case["message"]}
+        letter = read_choice(final_text({"output": [message]}), case["options"], ChoiceFormat.LENIENT)
         if (letter == case["expected"]) is not case["accept"]:
             wrong.append((case["message"], letter))
     assert wrong == []

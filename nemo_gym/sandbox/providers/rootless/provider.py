@@ -93,7 +93,9 @@ class RootlessProvider:
         _refuse(spec, resources, options)
         image = self.store.find(spec.image or "")
         if image is None:
-            raise SandboxCreateError(f"the image {spec.image!r} is not in {self.store.folder}")
+            raise SandboxCreateError(
+                f"the image {spec.image!r} is not in {self.store.folder}", retryable=False
+            )
         memory_bytes = resources.memory_mib * _MIB if resources.memory_mib else self._memory_bytes
         shape = SandboxShape(image.layers, [path for path in readable if path.exists()])
         sandbox = await self.start(shape, image, memory_bytes=memory_bytes, env=spec.env)
@@ -183,6 +185,9 @@ class RootlessProvider:
         return await self.run(
             sandbox, ["/bin/bash", "-c", command], cwd=cwd, env=env, timeout_s=limit, user=user
         )
+
+    exec_with_background_services = exec
+    """Processes that a command leaves behind go on until the sandbox ends."""
 
     async def run(
         self,
@@ -315,7 +320,9 @@ def _refuse(spec: SandboxSpec, resources: SandboxResources, options: Mapping[str
     }
     refused = [name for name, is_wanted in wanted.items() if is_wanted]
     if refused:
-        raise SandboxCreateError(f"the sandbox provider `rootless` does not support: {', '.join(refused)}")
+        raise SandboxCreateError(
+            f"the sandbox provider `rootless` does not support: {', '.join(refused)}", retryable=False
+        )
 
 
 def _require_open(handle: SandboxHandle) -> RootlessSandbox:
