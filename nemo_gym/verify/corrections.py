@@ -43,6 +43,8 @@ _RETRACTION = re.compile(
       | {_MAYBE_EXCLAIMED}(?:please\s+)?(?:scratch|strike|ignore|disregard|forget)\s+(?:that|this|the\s+above|{_ANSWER})
         (?!\s+\w+\s+(?:if|because)\b)
       | {_MAYBE_EXCLAIMED}i\s+(?:take\s+(?:that|it|this)\s+back|retract)
+      | {_MAYBE_EXCLAIMED}(?:i|we)\s+(?:really\s+|just\s+|honestly\s+)?(?:can(?:['’]t|not)|could\s*(?:n['’]t|\s+not))\s+
+        (?:say|tell|decide|determine|choose|know|commit)(?=\s*(?:[.!;]|$|whether\b|between\b|for\s+sure\b|which\s+(?:one|is|option)\b))
       | just\s+kidding\b
     )""",
     re.IGNORECASE | re.VERBOSE,

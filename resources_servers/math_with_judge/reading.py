@@ -25,7 +25,7 @@ _UNIT_ELSEWHERE = re.compile(
 _COUNTED_ELSEWHERE = re.compile(
     r"(?P<number>[-−+]?\d[\d.,/]*)\s+(?!(?:dozen|hundred|thousand|[a-z]+illi|score|pair|gross|per|mille|mila|mil|tausend|hundert|tusen"
     r"|duizend|tysi|bin|times|fois|mal|veces|volte|squared|cubed|factorial|root|mod|minus|plus|more|less|fewer|half|choose|bis|oder|und"
-    r"|remainder|reste?|resto|rest))[^\W\d_]{3,}",
+    r"|wrong|incorrect|false|maybe|perhaps|probably|invalid|nope|approx|unsure|unclear|remainder|reste?|resto|rest))[^\W\d_]{3,}",
     re.IGNORECASE,
 )
 """A number and one word that it counts, in any language: "12 Minuten", "12 mele"."""

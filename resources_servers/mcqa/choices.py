@@ -154,11 +154,14 @@ def _find_unmarked(text: str, options: Options) -> str | None:
 
 
 _NAMES_IN_JSON = ("final_answer", "answer", "choice", "option", "letter")
-_EXPLAINED = re.compile(r"\W*[A-Z]\W*\s(?:because|since|due\s+to|given\s+that)\b")
+_EXPLAINED = re.compile(
+    r"\W*[A-Z]\W*\s(?:because|since|due\s+to|given\s+that)\b|\W*[A-Z]\)?(?:\s+\([^()\n]*\)[\W]*\Z"
+    r"|(?:,|\s[–—-])\s+(?:not?|without|of\s+course|as|hands\s+down|and\s+(?:not|nothing)|by\s+(?:elimination|far))\b[^\n]*\Z)"
+)
 
 
 def _find_explained(text: str, options: Options) -> str | None:
-    """Return the option of a text that is a letter and its reason: "B because ..."."""
+    """Return the option of a text that is a letter and its reason or a remark: "B because ...", "B, not A"."""
     return find_lettered(text, options, may_explain=True) if _EXPLAINED.match(text) else None
 
 

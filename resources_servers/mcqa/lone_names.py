@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from nemo_gym.verify.answer_marks import find_aside
+from nemo_gym.verify.corrections import find_retraction
 from nemo_gym.verify.sentences import split_sentences
 from resources_servers.mcqa.last_names import find_last_name
 from resources_servers.mcqa.option_texts import Options, find_same, has_phrase, plain_text
@@ -20,7 +21,7 @@ from resources_servers.mcqa.statements import find_labelled, find_lettered
 
 _LONGEST_TEXT = 5_000
 _LETTER_ALONE = re.compile(
-    r"\W*(?:[A-Z]|(?i:(?:option|choice|letter)\W+[A-Z]))(?:,\s+(?i:obviously|clearly|definitely|of\s+course|for\s+sure|certainly|final\s+answer))?\W*"
+    r"\W*(?:[A-Z]|(?<=\()[a-z](?=\))|(?i:(?:option|choice|letter)\W+[A-Z]))(?:,\s+(?i:obviously|clearly|definitely|of\s+course|for\s+sure|certainly|final\s+answer))?\W*"
 )
 _KIND = re.compile(r"\A\W*(?:option|choice)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:```\w*|---+)\s*")
@@ -97,7 +98,7 @@ _GOES_ON = re.compile(
     r"|(?:produc|contain|refer|mean|caus|mak|giv|us|work|act|help|occur|happen|follow|stat|describ|explain|allow|provid"
     r"|includ|consist|form|play|serv|represent|belong|requir|lie|orbit|dissociat|react|releas|stor|carr|transport|regulat"
     r"|control|prevent|protect|wrote|discover|invent|paint|won|began|le[ad]d|depend|measur|involv|satisf|match|fit|equal"
-    r"|remain|show|creat|chang|increas|decreas)(?:e|es|s|ies|y|d|ed)?))(?!\w)"
+    r"|remain|show|creat|chang|increas|decreas|los|suffer|benefit|ris|fall|grow|need|mov|liv|gain|cost|spread|flow|end|start|turn)(?:e|es|s|ies|y|d|ed)?))(?!\w)"
 )
 """The words that make a sentence of an option's text. "Paris and London" is another text."""
 
@@ -116,10 +117,10 @@ def _find_opening(lines: list[str], options: Options) -> str | None:
 
 
 def _find_text(lines: list[str], options: Options) -> str | None:
-    if len(lines) == 1 or re.fullmatch(r"\s*\*\*.*\*\*\W*", lines[-1]):
-        letter = find_same(lines[-1].strip("*_ \t"), options)
-        if letter is not None:
-            return letter
+    alone = [letter for line in lines if (letter := find_same(line.strip("*_ \t").rstrip("."), options))]
+    at_ends = {find_same(line.strip("*_ \t").rstrip("."), options) for line in (lines[0], lines[-1])}
+    if len(alone) == 1 and alone[0] in at_ends and find_retraction("\n".join(lines[1:])) is None:
+        return alone[0]
     sentence = plain_text(split_sentences(lines[-1])[-1])
     named = _NAME_BEHIND.search(sentence)
     if named is None:
@@ -139,6 +140,10 @@ _STATES = re.compile(
     r"|\b(?:ended|began|started|occurred|happened|died|born|signed|founded|built|took\s+place|fell|broke\s+out)\s+(?:in|on|at)\s+\Z",
     re.IGNORECASE,
 )
+_PLACES = re.compile(
+    r"\A[A-Z]\S*(?:\s+\S+){2,}\s+(?:in|at|on|to|from|by|with|into|as)\s+(?:the\s+|an?\s+)?\Z"
+)
+"""A sentence that leads to its end by a preposition: "The sun sets in the west."."""
 _OPEN = re.compile(
     r"[?？]|\b(?:not|no|never|neither|nor|cannot|\w+n['’]t|wrong|incorrect|unlikely|or|either|maybe|perhaps|possibly"
     r"|probably|might|may|could|would|should|if|unless|suppose|assume|assuming|let|guess|unsure|sure|unknown|between|about"
@@ -163,6 +168,7 @@ def _find_stated_text(sentence: str, options: Options) -> str | None:
     lead = said[: len(said) - len(own)]
     if _CHANGED.search(lead) or find_aside(lead) is not None:
         return None
-    if not said.lower().endswith(own.lower()) or _OPEN.search(lead) or _STATES.search(lead) is None:
+    is_stated = _STATES.search(lead) is not None or _PLACES.search(lead) is not None
+    if not said.lower().endswith(own.lower()) or _OPEN.search(lead) or not is_stated:
         return None
     return longest

@@ -84,7 +84,7 @@ def find_by_text(statement: str, options: Options, *, may_explain: bool) -> str 
     """
     if len(statement) > MAX_CHARS:
         return None
-    named = find_same(statement, options)
+    named = find_same(statement, options) or find_same(statement.rstrip(" ."), options)
     if named is not None:
         return named
     content = plain_text(statement)
@@ -101,8 +101,12 @@ _IN_BRACKETS = re.compile(r"\A\(([^(),;]*)\)\Z")
 _QUOTED = re.compile(r"(?<!\w)['’‘\"“”]([A-Za-z])['’‘\"“”](?!\w)|<([A-Za-z])>(?!.*</)")
 
 
+_CHEERS = re.compile(r"[\s\ufe0f]*(?![👎🚫🤔😕😬🙃🤷🛑])[\U0001f300-\U0001faff]+\W*\Z")
+"""A picture behind a name that doubts nothing."""
+
+
 def _letter_text(statement: str) -> str:
-    text = re.sub("[′‵]", "'", fold_compatibility(plain_text(statement)))
+    text = re.sub("[′‵]", "'", fold_compatibility(plain_text(_CHEERS.sub("", statement))))
     return _QUOTED.sub(lambda quoted: quoted[1] or quoted[2], text).strip()
 
 
