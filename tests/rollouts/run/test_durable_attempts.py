@@ -154,7 +154,9 @@ async def test_the_closing_note_tells_of_attempts_that_could_not_go_on(
 ) -> None:
     attempts, _, _ = await play(tmp_path, Played(2, LOST), play_again)
     (could_not, _) = await attempts.end()
-    assert could_not.startswith("attempts that could not go on where an earlier one was interrupted: 1 (first: ")
+    assert could_not.startswith(
+        "attempts that could not go on where an earlier one was interrupted: 1 (first: "
+    )
 
 
 async def test_an_attempt_that_fails_before_its_first_call_has_not_gone_on(tmp_path: Path) -> None:
