@@ -14,7 +14,7 @@ from nemo_gym.failures import ConfigError
 SCRIPTED = "responses_api_models/scripted_model/configs/scripted_model.yaml"
 
 
-def test_an_environment_has_everything_and_forty_lines_of_code(tmp_path: Path) -> None:
+def test_an_environment_has_everything_and_thirty_lines_of_code(tmp_path: Path) -> None:
     written = {
         path.relative_to(tmp_path).as_posix(): path for path in scaffold("resources_servers/my_env", tmp_path)
     }
@@ -30,7 +30,7 @@ def test_an_environment_has_everything_and_forty_lines_of_code(tmp_path: Path) -
         )
     ]
     code = written["resources_servers/my_env/app.py"].read_text()
-    assert len(code.splitlines()) <= 40
+    assert len([line for line in code.splitlines() if line]) <= 30
     assert "class MyEnv(SimpleResourcesServer)" in code
     assert not [
         path for path in written.values() if "NAME" in path.read_text() or "CLASS" in path.read_text()
