@@ -19,8 +19,7 @@ from nemo_gym.json_objects import dump_json
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
 from nemo_gym.protocol.tool_access import ToolAccess
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
-from nemo_gym.rows.forms import TaskRow
-from nemo_gym.rows.keys import PARAMS_KEY
+from nemo_gym.rows.compose import replace_params
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
@@ -86,7 +85,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
     ) -> Response:
         """Run the policy loop on typed objects. By default, call `act` with a task row that has nothing but `body`."""
         params = orjson.loads(body.model_dump_json(exclude_unset=True))
-        act = await self.act(Episode(TaskRow({PARAMS_KEY: params}), request))
+        act = await self.act(Episode(replace_params({}, params), request))
         return Response.model_validate(act.response)
 
     async def run(self, request: Request) -> HttpResponse:
