@@ -61,6 +61,11 @@ def test_classes_are_named_after_their_folders(name: str, class_name: str) -> No
     assert build_class_name(name) == class_name
 
 
+def test_an_agent_has_its_template_in_the_documentation(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"docs/agents\.md"):
+        scaffold("responses_api_agents/my_agent", tmp_path)
+
+
 @pytest.mark.parametrize(
     "entrypoint", ["resources_servers/My-Env", "resources_servers/class", "9lives", "", "a/b/c"]
 )

@@ -26,7 +26,7 @@ ENVIRONMENTS = {each.name: each for each in OUR_ENVIRONMENTS}
 ENVIRONMENT = ENVIRONMENTS["workplace_assistant"]
 PROBES = 3
 """The calls by which every start of a run checks the engine."""
-WENT_ON = "attempts that went on where an earlier one was interrupted: "
+WENT_ON = "went on where an earlier one was interrupted (`_ng_replay` in their rows)"
 
 
 def engine_for(
@@ -118,7 +118,7 @@ def test_a_killed_run_goes_on_at_its_next_call(tmp_path: Path) -> None:
     assert about["mode"] == "continue"
     assert about["observations_compared"] > 1
     assert not (folder / "out" / "rollouts_attempts").exists()
-    assert f"{WENT_ON}1" in summary["notes"]
+    assert f"1 attempt {WENT_ON}" in summary["notes"]
 
 
 # Agents with tools, with steps of an environment, and with a program in a sandbox.
@@ -153,7 +153,7 @@ def test_all_attempts_that_were_killed_in_their_middle_go_on_and_pay_only_what_i
     for attempt, about in told.items():
         assert (about["calls_replayed"] if about else 0) == kept.get(attempt, 0)
     went_on = [about for about in told.values() if about]
-    assert f"{WENT_ON}{len(went_on)}" in summary["notes"]
+    assert f"{len(went_on)} attempts {WENT_ON}" in summary["notes"]
     assert not any("could not go on" in note for note in summary["notes"])
     assert resumed.failures() == []
     live = [row[REPLAY_KEY]["calls_live"] if REPLAY_KEY in row else count_calls(row) for row in rows]
@@ -167,4 +167,4 @@ def test_an_attempt_goes_on_after_an_error_of_the_engine(tmp_path: Path) -> None
         assert code == 0, (summary, run.errors[-3000:])
     (about,) = [row[REPLAY_KEY] for row in run.rows() if REPLAY_KEY in row]
     assert about["calls_replayed"] == 2
-    assert f"{WENT_ON}1" in summary["notes"]
+    assert f"1 attempt {WENT_ON}" in summary["notes"]

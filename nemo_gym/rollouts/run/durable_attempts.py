@@ -56,7 +56,7 @@ class DurableAttempts:
     models: Sequence[str]
     """The model servers that record."""
     continued: int = 0
-    """The attempts that went on where an earlier one had ended: of which a call was replayed, and nothing differed."""
+    """The attempts that went on where an earlier one had ended, to a row that says so."""
     strayed: list[str] = field(default_factory=list)
     """Why attempts could not go on where an earlier one had ended."""
     _ended: dict[RolloutId, _Ended] = field(default_factory=dict)
@@ -101,13 +101,12 @@ class DurableAttempts:
         The result has an account of the replay, or is the failure of an attempt that did not repeat the other one.
         """
         failure = find_replay_failure(recorded, record, result, self.options)
-        if failure is not None and failure.code in _LOST:
-            self.strayed.append(failure.message)
-        elif count_replayed(record):
-            self.continued += 1
         if failure is not None:
+            if failure.code in _LOST:
+                self.strayed.append(failure.message)
             return failure
         assert isinstance(result, AgentAnswer)
+        self.continued += 1
         about = describe_replay(record, source, ReplayMode.CONTINUE, self.options, seconds)
         encoded = append_replay(result.encoded, about) if result.encoded is not None else None
         return AgentAnswer(add_replay(result.row, about), encoded)
@@ -168,10 +167,13 @@ class DurableAttempts:
             listed = "; ".join(map(str, self.records.changes[:3]))
             yield f"interrupted attempts of the earlier start began afresh, because the run has changed: {listed}"
         if self.continued:
-            yield f"attempts that went on where an earlier one was interrupted: {self.continued:,}"
+            yield (
+                f"{_count_attempts(self.continued)} went on where an earlier one was interrupted (`_ng_replay` in "
+                "their rows)"
+            )
         if self.strayed:
             yield (
-                f"attempts that could not go on where an earlier one was interrupted: {len(self.strayed):,} "
+                f"{_count_attempts(len(self.strayed))} could not go on where an earlier one was interrupted "
                 f"(first: {self.strayed[0]})"
             )
         yield (
@@ -274,6 +276,10 @@ def _is_continuable(failure: Failure) -> bool:
     """Return whether a failure is one of the machinery, after which the attempt can go on."""
     is_ended = failure.boundary in (Boundary.DEADLINE, Boundary.CANCELLED, Boundary.CONFIG)
     return failure.retryable and not is_ended and failure.code not in _LOST
+
+
+def _count_attempts(count: int) -> str:
+    return f"{count:,} attempt{'s' if count > 1 else ''}"
 
 
 def _write_bytes(size: int) -> str:

@@ -137,11 +137,11 @@ async def test_an_agent_that_goes_on_after_a_mismatch_has_failed_all_the_same(tm
     assert results[1].message == "call 2 differs"
 
 
-async def test_the_closing_note_counts_the_attempts_that_really_went_on(tmp_path: Path) -> None:
+async def test_the_closing_note_counts_the_rows_of_attempts_that_went_on(tmp_path: Path) -> None:
     plays = [Played(2, LOST), Played(4, LOST, replayed=2), Played(5, replayed=4)]
     attempts, _, _ = await play(tmp_path, *plays)
     (went_on, _) = await attempts.end()
-    assert went_on == "attempts that went on where an earlier one was interrupted: 2"
+    assert went_on == "1 attempt went on where an earlier one was interrupted (`_ng_replay` in their rows)"
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,7 @@ async def test_the_closing_note_tells_of_attempts_that_could_not_go_on(
 ) -> None:
     attempts, _, _ = await play(tmp_path, Played(2, LOST), play_again)
     (could_not, _) = await attempts.end()
-    assert could_not.startswith(
-        "attempts that could not go on where an earlier one was interrupted: 1 (first: "
-    )
+    assert could_not.startswith("1 attempt could not go on where an earlier one was interrupted (first: ")
 
 
 async def test_an_attempt_that_fails_before_its_first_call_has_not_gone_on(tmp_path: Path) -> None:
