@@ -66,7 +66,7 @@ class EngineAnswersOnce:
     name = "the engine answers once"
 
     def __init__(self, records: Path) -> None:
-        self._records = records
+        self._records = records.resolve()
         self._sessions: dict[str, _Asked] = {}
         self._session_of: dict[AttemptId, str] = {}
         self._sent: dict[int, tuple[str, int]] = {}
@@ -135,7 +135,7 @@ class EngineAnswersOnce:
         plan, asked = read_plan(self._find(after)), self._sessions[after]
         if plan is None:
             return self._check_fresh(before, asked.attempt) if before is not None else None
-        source = self._recorded[Path(plan.source)]
+        source = self._recorded[plan.source]
         # A mismatch may have kept a part from being replayed; no part is asked again all the same.
         if again := asked.answers.keys() & self._sessions[source].answers.keys():
             return (

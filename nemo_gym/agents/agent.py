@@ -1,9 +1,8 @@
-"""Agent servers: the base class runs the episode (`/run`); an author writes the policy loop (`responses`)."""
+"""Agent servers: the base class runs the episode (`/run`); an author writes the policy loop (`act` or `responses`)."""
 
 from __future__ import annotations
 
 import inspect
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 import orjson
@@ -15,11 +14,12 @@ from nemo_gym.agents.sessions import AgentSessions, _AgentSessionRecord
 from nemo_gym.config.current import get_first_server_config_dict
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.episodes.driver import Act, Episode, OnTruncation, SessionBodies, drive_episode
-from nemo_gym.failures import AgentError, Boundary
+from nemo_gym.failures import AgentError, Boundary, ConfigError
 from nemo_gym.json_objects import dump_json
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
 from nemo_gym.protocol.tool_access import ToolAccess
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
+from nemo_gym.rows.compose import replace_params
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
@@ -50,7 +50,7 @@ class BaseResponsesAPIAgent(BaseServer):
 
 
 class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMetricsMixin, SimpleServer):
-    """An agent: override `responses`; `run` of the base class runs the episode around it."""
+    """An agent: override `act` or `responses`; `run` of the base class runs the episode around it."""
 
     config: BaseResponsesAPIAgentConfig
     boundary: ClassVar[Boundary] = Boundary.AGENT
@@ -61,6 +61,14 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
     _session_records: dict[str, _AgentSessionRecord] = PrivateAttr(default_factory=dict)
 
     def setup_webserver(self) -> FastAPI:
+        """Return the app. Raises `ConfigError` for a class without a policy loop."""
+        own, base = type(self), SimpleResponsesAPIAgent
+        if own.run is base.run and own.act is base.act and own.responses is base.responses:
+            raise ConfigError(
+                f"the agent class `{own.__name__}` has no policy loop",
+                code="no_policy_loop",
+                remedy="Write its method act() or responses() (docs/agents.md).",
+            )
         app = self.new_app()
         app.post("/v1/responses")(self.responses)
         app.post("/run")(self.run)
@@ -72,11 +80,13 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
     async def before_stop(self) -> None:
         await self._close_open_sessions()
 
-    @abstractmethod
     async def responses(
         self, request: Request, response: HttpResponse, body: ResponseCreateParams = Body()
     ) -> Response:
-        """Run the policy loop: call the model and the tools until the attempt ends."""
+        """Run the policy loop on typed objects. By default, call `act` with a task row that has nothing but `body`."""
+        params = orjson.loads(body.model_dump_json(exclude_unset=True))
+        act = await self.act(Episode(replace_params({}, params), request))
+        return Response.model_validate(act.response)
 
     async def run(self, request: Request) -> HttpResponse:
         """Run one attempt at the task row in the body and return the scored row."""

@@ -64,7 +64,7 @@ def _name_in(entrypoint: str) -> str:
         raise ConfigError(
             f"{entrypoint!r} is not the folder of an environment",
             code="bad_entrypoint",
-            remedy=f"Write {KIND}/{name or '<name>'}.",
+            remedy=f"Write {KIND}/{name or '<name>'}. An agent has no template: docs/agents.md has a whole one.",
             param="entrypoint",
         )
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or not build_class_name(name):

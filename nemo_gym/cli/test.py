@@ -18,7 +18,10 @@ class TestKeys(Keys):
     __test__ = False
 
     entrypoint: str | list[str] = Field(description="One or more implementations: resources_servers/<name>.")
-    pytest_args: list[str] = Field(default_factory=list, description="Additional arguments for pytest.")
+    pytest_args: list[str] = Field(
+        default_factory=list,
+        description='Additional arguments for pytest, each in quotes: \'+pytest_args=["-x","--tb=short"]\'.',
+    )
 
 
 COMMAND = Command(

@@ -26,7 +26,10 @@ class TestAllKeys(Keys):
 
     kind: ServerKind | None = Field(None, description="Only implementations of this kind.")
     jobs: int = Field(1, ge=1, description="Suites run at once.")
-    pytest_args: list[str] = Field(default_factory=list, description="Additional arguments for pytest.")
+    pytest_args: list[str] = Field(
+        default_factory=list,
+        description='Additional arguments for pytest, each in quotes: \'+pytest_args=["-x","--tb=short"]\'.',
+    )
     as_json: bool = Field(False, alias="json", description="Print the results as JSON.")
 
 

@@ -193,9 +193,10 @@ def _agent_overrides(
     problems: Problems,
 ) -> Iterator[str]:
     """Yield the overrides that give an environment its agent, or another agent."""
-    agents = {name: block[AGENTS] for name, block in _blocks(found, AGENTS) if _runs_an_environment(block)}
+    declared = _find_agents(found)
+    agents = {name: block for name, block in declared.items() if _runs_an_environment(block)}
     environments = [name for name, _ in _blocks(found, RESOURCES_SERVER.folder)]
-    if not agents and not any(_blocks(found, AGENTS)) and len(environments) == 1:
+    if not declared and len(environments) == 1:
         yield from _new_agent(environments[0], replacement or _default_agent(), agent_type or DEFAULT_AGENT)
     elif replacement is not None and len(agents) == 1:
         ((name, own),) = agents.items()
@@ -229,13 +230,24 @@ def _replace_agent(name: str, own: Mapping[str, Any], block: Mapping[str, Any]) 
     yield f"++{name}.{AGENTS}.{implementation}={spell({**options, **kept})}"
 
 
-def _runs_an_environment(block: Mapping[str, Any]) -> bool:
-    implementations = list(block[AGENTS].values()) if isinstance(block[AGENTS], dict) else []
-    return (
-        len(implementations) == 1
-        and isinstance(implementations[0], dict)
-        and "resources_server" in implementations[0]
-    )
+def _find_agents(found: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the declared agents: `{implementation: options}` by name.
+
+    A block without an entrypoint has options for an agent that is added or takes the place of another one.
+    """
+    agents: dict[str, Mapping[str, Any]] = {}
+    for name, block in _blocks(found, AGENTS):
+        given = block[AGENTS] if isinstance(block[AGENTS], dict) else {}
+        declared = {
+            key: each for key, each in given.items() if isinstance(each, dict) and "entrypoint" in each
+        }
+        if declared:
+            agents[name] = declared
+    return agents
+
+
+def _runs_an_environment(implementations: Mapping[str, Mapping[str, Any]]) -> bool:
+    return len(implementations) == 1 and all("resources_server" in each for each in implementations.values())
 
 
 def _blocks(found: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

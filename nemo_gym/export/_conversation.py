@@ -20,6 +20,8 @@ from nemo_gym.failures import InputError
 from nemo_gym.json_objects import member, parse_json
 from nemo_gym.responses import build_chat_request
 from nemo_gym.responses.dialects import REASONING_FIELDS, BadArguments, Dialect, ReasoningHistory
+from nemo_gym.responses.harness_requests import keep_known_fields
+from nemo_gym.responses.history_items import is_chat_shaped
 from nemo_gym.responses.turns import read_request_items
 from nemo_gym.rows.parts import read_output
 from nemo_gym.tokens.reasons import SegmentReason
@@ -169,8 +171,14 @@ def _mark_sampled(output: Any) -> list[Any]:
     ends = [RECORD_FIELD in item or bool(item.get(_SAMPLED)) for item in output]
     marks = ends if any(ends) else [True] * len(output)
     return [
-        _plain(item) | ({_SAMPLED: [0]} if mark else {}) for item, mark in zip(output, marks, strict=True)
+        _unmark(item) | ({_SAMPLED: [0]} if mark else {}) for item, mark in zip(output, marks, strict=True)
     ]
+
+
+def _unmark(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an output item as it was sent to the model: without its tokens and the marks of its agent."""
+    plain: dict[str, Any] = _plain(item)
+    return plain if is_chat_shaped(plain) else keep_known_fields(plain)
 
 
 def _drop_mark(message: Message) -> Message:

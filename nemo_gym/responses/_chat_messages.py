@@ -62,7 +62,7 @@ class Transcript:
         if not isinstance(item, dict):
             self._problems.add(field, "must be an object")
             return
-        kind = item.get("type") or _guess_kind(item)
+        kind = item.get("type") or guess_kind(item)
         if not isinstance(kind, str) or kind not in _ADDERS:
             self._problems.add(f"{field}.type", f"{kind!r} has no counterpart in Chat Completions")
             return
@@ -173,7 +173,8 @@ class Transcript:
             self.messages.append(_build_message(turn, self._dialect))
 
 
-def _guess_kind(item: Mapping[str, Any]) -> str | None:
+def guess_kind(item: Mapping[str, Any]) -> str | None:
+    """Return the type of an item without one; None if it is no item."""
     if item.get("role") is not None:
         return "message"
     if item.get("call_id") is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias
 
-from nemo_gym.responses._chat_messages import ITEM_FIELDS
+from nemo_gym.responses._chat_messages import ITEM_FIELDS, guess_kind
 from nemo_gym.responses._chat_request import RESPONSES_FIELDS
 from nemo_gym.responses._request_fields import KNOWN_INCLUDES
 from nemo_gym.responses.harness_tools import HarnessTools
@@ -61,11 +61,11 @@ def reduce_response_request(params: Mapping[str, Any]) -> ToleratedResponse:
     tools = HarnessTools()
     body = _drop_fields(params, DROPPED_FROM_RESPONSES, RESPONSES_FIELDS, tools.notes)
     if isinstance(body.get("tools"), list):
-        body["tools"] = [_keep_known_fields(tool) for tool in tools.convert_tools(body["tools"])]
+        body["tools"] = [keep_known_fields(tool) for tool in tools.convert_tools(body["tools"])]
     if "tool_choice" in body:
         body["tool_choice"] = tools.convert_choice(body["tool_choice"]) if body.get("tools") else "auto"
     if isinstance(body.get("input"), list):
-        body["input"] = [_keep_known_fields(item) for item in tools.convert_items(body["input"])]
+        body["input"] = [keep_known_fields(item) for item in tools.convert_items(body["input"])]
     if isinstance(body.get("include"), list):
         body["include"] = _keep_known_includes(body["include"], tools.notes)
     return ToleratedResponse(body, tuple(tools.notes), tools)
@@ -107,9 +107,9 @@ def _drop_fields(
     return kept
 
 
-def _keep_known_fields(item: Any) -> Any:
-    """Return a tool or an item without fields that describe it to its provider, such as `phase`."""
-    known = ITEM_FIELDS.get(item.get("type") or "message") if isinstance(item, Mapping) else None
+def keep_known_fields(item: Any) -> Any:
+    """Return a tool or an item without fields that a model does not read, such as a provider's `phase`."""
+    known = ITEM_FIELDS.get(item.get("type") or guess_kind(item) or "") if isinstance(item, Mapping) else None
     return {key: value for key, value in item.items() if key in known} if known is not None else item
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-import orjson
-from fastapi import Body, HTTPException, Request
-from fastapi import Response as HttpResponse
+from fastapi import HTTPException
 from pydantic import ConfigDict, Field
 
 from nemo_gym.agents.policy import Policy, Trajectory
@@ -21,7 +18,6 @@ from nemo_gym.base_responses_api_agent import (
 )
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
-from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.rows.verdict import EndReason
 
 
@@ -47,14 +43,18 @@ class SimpleAgentVerifyResponse(BaseVerifyResponse):
 class SimpleAgent(SimpleResponsesAPIAgent):
     config: SimpleAgentConfig
 
-    async def responses(
-        self, request: Request, response: HttpResponse, body: NeMoGymResponseCreateParamsNonStreaming = Body()
-    ) -> NeMoGymResponse:
-        act = await self._play(orjson.loads(body.model_dump_json(exclude_unset=True)))
-        return NeMoGymResponse.model_validate(act.response)
-
     async def act(self, episode: Episode) -> Act:
-        return await self._play(episode.params, episode.agent_timeout_s)
+        params = episode.params
+        tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
+        policy = Policy(self.server_client, self.config.model_server.name, Trajectory(params))
+        try:
+            async with asyncio.timeout(episode.agent_timeout_s) as limit:
+                reason = await policy.take_turn(tools, self.config.max_steps)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            reason = EndReason.TIMED_OUT
+        return policy.trajectory.end(reason)
 
     async def _seed_agent_session_state(self, body: AgentSeedSessionRequest) -> AgentSessionState:
         """Accept direct access to tools: those of its resources server, which it calls in the rollout's session."""
@@ -62,18 +62,6 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             if access.required and access.kind != "direct_http":
                 raise HTTPException(422, f"simple_agent cannot use the tools {access.name} by {access.kind}")
         return AgentSessionState(body)
-
-    async def _play(self, params: dict[str, Any], timeout_s: float | None = None) -> Act:
-        tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
-        policy = Policy(self.server_client, self.config.model_server.name, Trajectory(params))
-        try:
-            async with asyncio.timeout(timeout_s) as limit:
-                reason = await policy.take_turn(tools, self.config.max_steps)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            reason = EndReason.TIMED_OUT
-        return policy.trajectory.end(reason)
 
 
 if __name__ == "__main__":

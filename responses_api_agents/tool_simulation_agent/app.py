@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import orjson
-from fastapi import Body, Request
-from fastapi import Response as HttpResponse
-
 from nemo_gym.agents.policy import Policy, Trajectory
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
-from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.rows.verdict import EndReason
 
 
@@ -24,17 +17,8 @@ class ToolSimulationAgentConfig(BaseResponsesAPIAgentConfig):
 class ToolSimulationAgent(SimpleResponsesAPIAgent):
     config: ToolSimulationAgentConfig
 
-    async def responses(
-        self, request: Request, response: HttpResponse, body: NeMoGymResponseCreateParamsNonStreaming = Body()
-    ) -> NeMoGymResponse:
-        act = await self._ask(orjson.loads(body.model_dump_json(exclude_unset=True)))
-        return NeMoGymResponse.model_validate(act.response)
-
     async def act(self, episode: Episode) -> Act:
-        return await self._ask(episode.params)
-
-    async def _ask(self, params: dict[str, Any]) -> Act:
-        policy = Policy(self.server_client, self.config.model_server.name, Trajectory(params))
+        policy = Policy(self.server_client, self.config.model_server.name, Trajectory(episode.params))
         await policy.answer()
         act = policy.trajectory.end(EndReason.FINAL_ANSWER)
         act.end_reason = EndReason.from_response(act.response)

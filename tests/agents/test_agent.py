@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from fastapi import Body
 
+from nemo_gym.agents.policy import Policy, Trajectory
+from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_responses_api_agent import SimpleResponsesAPIAgent
-from nemo_gym.failures import AgentError
+from nemo_gym.episodes.driver import Act, Episode
+from nemo_gym.failures import AgentError, ConfigError
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
@@ -39,6 +42,23 @@ class Homeless(SimpleResponsesAPIAgent):
         raise NotImplementedError
 
 
+class ActOnly(SimpleResponsesAPIAgent):
+    """Asks the model, on plain JSON."""
+
+    @property
+    def resources_server_name(self) -> str:
+        return "env"
+
+    async def act(self, episode: Episode) -> Act:
+        policy = Policy(self.server_client, "policy_model", Trajectory(episode.params))
+        tools = ToolClient(self.server_client, "env", episode.params.get("tools"))
+        return policy.trajectory.end(await policy.take_turn(tools, 3))
+
+
+class NoLoop(SimpleResponsesAPIAgent):
+    """An agent whose author forgot the policy loop."""
+
+
 def gym_with(agent: type[SimpleResponsesAPIAgent], turns: list[Any], **options: Any) -> InProcessGym:
     gym = InProcessGym()
     gym.add(CounterEnvironment, "env")
@@ -53,6 +73,22 @@ async def test_the_episode_is_run_around_the_author_s_method() -> None:
     row = await gym_with(OneCall, [[text("hello")]]).run("agent", task_row())
     assert (row["reward"], row["_ng_outcome"]) == (0.0, "completed")
     assert row["response"]["output"][0]["content"][0]["text"] == "hello"
+
+
+async def test_a_policy_loop_on_plain_data_is_enough() -> None:
+    gym = gym_with(ActOnly, [[text("hello")], [text("again")]])
+    row = await gym.run("agent", task_row())
+    assert (row["_ng_end_reason"], row["response"]["output"][0]["content"][0]["text"]) == (
+        "final_answer",
+        "hello",
+    )
+    reply = await gym.post("agent", "/v1/responses", {"input": "hi"})
+    assert (await reply.json())["output"][0]["content"][0]["text"] == "again"
+
+
+def test_an_agent_without_a_policy_loop_says_what_to_write() -> None:
+    with pytest.raises(ConfigError, match=r"`NoLoop` has no policy loop.*act\(\) or responses\(\)"):
+        gym_with(NoLoop, [])
 
 
 async def test_verification_can_be_skipped() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,12 @@ from fastapi import FastAPI, Request, Response
 from nemo_gym.cli.collect_rollouts import COMMAND, collect_rollouts
 from nemo_gym.launch import observation
 from nemo_gym.launch.records import GymRecord, Registry, RunRecord, write_discovery
+from nemo_gym.rollouts.lookback.forks import fork
+from nemo_gym.rollouts.lookback.reverify import reverify
 from nemo_gym.rollouts.plan import inspection
 from nemo_gym.rollouts.plan.dataset import Line, read_lines
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.tracking.tracked import collect_tracked
 
 
 class SmallGym:
@@ -93,6 +98,14 @@ def test_a_dataset_is_collected_and_summarized_in_a_table(
     assert "odd_agent" in captured.out
     assert "0.400" in captured.out
     assert "/10 rollouts" in captured.err
+
+
+@pytest.mark.parametrize("run", [collect, collect_tracked, reverify, fork])
+def test_every_kind_of_run_can_be_stopped_shown_and_controlled(run: Callable[..., Any]) -> None:
+    given = inspect.signature(run).parameters
+    assert {"stop", "display", "serve"} <= {
+        name for name, each in given.items() if each.kind is each.KEYWORD_ONLY
+    }
 
 
 def test_stdout_has_only_the_json_summary(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

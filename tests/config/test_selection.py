@@ -67,6 +67,35 @@ def test_another_agent_takes_the_place_and_the_datasets_of_the_environment_s_own
     assert [each.server.name for each in config.datasets] == ["mcqa_simple_agent"]
 
 
+def read_agent(config: GlobalConfig) -> tuple[str, Any]:
+    ((implementation, options),) = config.data["mcqa_simple_agent"]["responses_api_agents"].items()
+    return implementation, options
+
+
+@pytest.mark.parametrize(
+    ("selection", "implementation"),
+    [
+        ({"targets": ["mcqa"], "agent_type": "tool_simulation_agent"}, "tool_simulation_agent"),
+        ({"targets": ["mcqa"], "agent_type": "simple_agent"}, "simple_agent"),
+        ({"targets": ["mcqa"]}, "simple_agent"),
+        ({"resources_servers": ["mcqa/resources_only"]}, "simple_agent"),
+    ],
+    ids=["another agent", "the same", "its own", "an added one"],
+)
+def test_options_of_the_agent_are_set_on_the_command_line(
+    here: Path, selection: dict[str, Any], implementation: str
+) -> None:
+    option = f"++mcqa_simple_agent.responses_api_agents.{implementation}.on_truncation=zero"
+    found, options = read_agent(
+        load(selected(here, *POLICY, option, **selection).overrides, working_directory=here)
+    )
+    assert (found, options["on_truncation"], options["resources_server"]["name"]) == (
+        implementation,
+        "zero",
+        "mcqa",
+    )
+
+
 def test_an_inherited_agent_is_replaced_too(here: Path) -> None:
     mcqa = "resources_servers/mcqa/configs/mcqa.yaml"
     (here / "gym.yaml").write_text(

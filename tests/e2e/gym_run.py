@@ -46,7 +46,11 @@ class GymRun:
 
     def start(self) -> None:
         command = [str(Path(sys.executable).parent / "ng_e2e_collect_rollouts"), *self._overrides]
-        command += ["++head_server.port=0", "+json=true", f"+output_jsonl_fpath={self.output}"]
+        command += [
+            "++head_server.port=0",
+            "+json=true",
+            f"+output_jsonl_fpath={self.output.relative_to(self.folder)}",
+        ]
         with (self.folder / "stderr.txt").open("a") as errors:
             self._process = subprocess.Popen(
                 command,

@@ -10,30 +10,41 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from nemo_gym.engines.attempts.record import read_attempt
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rows.keys import REPLAY_KEY, TIMING_KEY
 from nemo_gym.tokens.records import RECORD_FIELD
 from tests.e2e.gym_run import GymRun, Row, check_books, rollout_of
-from tests.our_environments import OUR_ENVIRONMENTS
+from tests.our_environments import OUR_ENVIRONMENTS, OurEnvironment
 from tests.waiting import wait_until
 
 WITHIN_S = 120.0
-ENVIRONMENT = next(each for each in OUR_ENVIRONMENTS if each.name == "workplace_assistant")
+ENVIRONMENTS = {each.name: each for each in OUR_ENVIRONMENTS}
+ENVIRONMENT = ENVIRONMENTS["workplace_assistant"]
+PROBES = 3
+"""The calls by which every start of a run checks the engine."""
+WENT_ON = "went on where an earlier one was interrupted (`_ng_replay` in their rows)"
 
 
-def engine_for(folder: Path, *faults: dict[str, Any]) -> EngineProcess:
+def engine_for(
+    folder: Path, *faults: dict[str, Any], environment: OurEnvironment = ENVIRONMENT, **options: Any
+) -> EngineProcess:
     script = folder / "gold.yaml"
-    script.write_text(json.dumps([*ENVIRONMENT.gold(), {"turns": [{"text": "hello"}]}]))
-    return EngineProcess(EngineOptions(policy="script", script=script, faults=list(faults)))
+    script.write_text(json.dumps([*environment.gold(), {"turns": [{"text": "hello"}]}]))
+    return EngineProcess(EngineOptions(policy="script", script=script, faults=list(faults), **options))
 
 
-def durable_run(folder: Path, engine: EngineProcess, *more: str) -> GymRun:
+def durable_run(
+    folder: Path, engine: EngineProcess, *more: str, environment: OurEnvironment = ENVIRONMENT
+) -> GymRun:
     folder.mkdir(exist_ok=True)
+    files = [*map(str, environment.config_files), "responses_api_models/vllm_model/configs/vllm_model.yaml"]
     return GymRun(
         folder,
-        f"+config_paths=[resources_servers/{ENVIRONMENT.name}/configs/{ENVIRONMENT.name}.yaml,"
-        "responses_api_models/vllm_model/configs/vllm_model.yaml]",
+        f"+config_paths=[{','.join(files)}]",
         f"+policy_base_url={engine.base_url}",
         "+policy_api_key=none",
         "+policy_model_name=mock",
@@ -48,6 +59,15 @@ def read_stats(engine: EngineProcess) -> dict[str, Any]:
     with urllib.request.urlopen(engine.root_url + "/stats", timeout=30) as answer:
         stats: dict[str, Any] = json.loads(answer.read())
     return stats
+
+
+def count_asked(engine: EngineProcess) -> int:
+    return int(read_stats(engine)["requests"].get("/v1/chat/completions", 0))
+
+
+def count_answered(folder: Path) -> dict[str, int]:
+    """The answered calls that the records of attempts have, by attempt."""
+    return {path.name: len(read_attempt(path).list_answered()) for path in sorted(folder.glob("*.a*"))}
 
 
 def strip(row: Row) -> Row:
@@ -75,9 +95,9 @@ def test_a_killed_run_goes_on_at_its_next_call(tmp_path: Path) -> None:
             code, summary = whole.finish(WITHIN_S)
         assert code == 0, (summary, whole.errors[-3000:])
         assert any("attempt records" in note for note in summary["notes"])
-        asked = read_stats(engine)["requests"]["/v1/chat/completions"]
+        asked = count_asked(engine)
     calls = sum(map(count_calls, whole.rows()))
-    probes = asked - calls
+    assert asked - calls == PROBES
     # The third call of the second task never gets its answer.
     lost = {"do": "hang", "times": 1, "match": "00000047"}
     folder = tmp_path / "killed"
@@ -89,12 +109,62 @@ def test_a_killed_run_goes_on_at_its_next_call(tmp_path: Path) -> None:
         with durable_run(folder, engine, "+resume_from_cache=true") as resumed:
             code, summary = resumed.finish(WITHIN_S)
         assert code == 0, (summary, resumed.errors[-3000:])
-        asked = read_stats(engine)["requests"]["/v1/chat/completions"]
+        asked = count_asked(engine)
     check_books(resumed, len(ENVIRONMENT.examples()), 1)
     assert list_stripped(resumed) == list_stripped(whole)
-    assert asked == 2 * probes + calls + 1, "the lost call alone is asked again"
+    assert asked == 2 * PROBES + calls + 1, "the lost call alone is asked again"
     (about,) = [row[REPLAY_KEY] for row in resumed.rows() if REPLAY_KEY in row]
     assert about["calls_replayed"] == 2
     assert about["mode"] == "continue"
     assert about["observations_compared"] > 1
     assert not (folder / "out" / "rollouts_attempts").exists()
+    assert f"1 attempt {WENT_ON}" in summary["notes"]
+
+
+# Agents with tools, with steps of an environment, and with a program in a sandbox.
+@pytest.mark.parametrize(
+    "name", ["example_session_state_mgmt", "workplace_assistant", "gymnasium", "code_repair"]
+)
+def test_all_attempts_that_were_killed_in_their_middle_go_on_and_pay_only_what_is_left(
+    tmp_path: Path, name: str
+) -> None:
+    environment = ENVIRONMENTS[name]
+    folder, records = tmp_path / "killed", tmp_path / "killed" / "out" / "rollouts_attempts"
+    with engine_for(tmp_path, environment=environment, latency_s="0.5") as engine:
+        shape = ("++num_samples_in_parallel=8", "+limit=4", "+num_repeats=2")
+        with durable_run(folder, engine, *shape, environment=environment) as killed:
+            killed.wait_for_servers()
+            wait_until(lambda: len([each for each in count_answered(records).values() if each]) >= 4)
+        wait_until(lambda: not read_stats(engine)["in_flight"])
+        kept, before, finished = (
+            count_answered(records),
+            count_asked(engine),
+            list(map(rollout_of, killed.rows())),
+        )
+        with durable_run(
+            folder, engine, *shape, "+resume_from_cache=true", environment=environment
+        ) as resumed:
+            code, summary = resumed.finish(WITHIN_S)
+        assert code == 0, (summary, resumed.errors[-3000:])
+        paid = count_asked(engine) - before
+    rows = [row for row in resumed.rows() if rollout_of(row) not in finished]
+    assert len(finished) + len(rows) == 2 * min(4, len(environment.examples()))
+    told = {f"{task}.{repeat}.a0": row.get(REPLAY_KEY) for row in rows for task, repeat in [rollout_of(row)]}
+    for attempt, about in told.items():
+        assert (about["calls_replayed"] if about else 0) == kept.get(attempt, 0)
+    went_on = [about for about in told.values() if about]
+    assert f"{len(went_on)} attempts {WENT_ON}" in summary["notes"]
+    assert not any("could not go on" in note for note in summary["notes"])
+    assert resumed.failures() == []
+    live = [row[REPLAY_KEY]["calls_live"] if REPLAY_KEY in row else count_calls(row) for row in rows]
+    assert paid == PROBES + sum(live)
+
+
+def test_an_attempt_goes_on_after_an_error_of_the_engine(tmp_path: Path) -> None:
+    with engine_for(tmp_path, {"do": "http_500", "times": 1, "match": "00000047"}) as engine:
+        with durable_run(tmp_path / "run", engine) as run:
+            code, summary = run.finish(WITHIN_S)
+        assert code == 0, (summary, run.errors[-3000:])
+    (about,) = [row[REPLAY_KEY] for row in run.rows() if REPLAY_KEY in row]
+    assert about["calls_replayed"] == 2
+    assert f"1 attempt {WENT_ON}" in summary["notes"]

@@ -22,7 +22,7 @@ ROUTE = '        app.post("/open_drawer")(self.open_drawer)  # the route of a to
 RAISES = HANDLER.replace(
     'return {"note": request.session["notes"].get(body.drawer)}', 'raise ValueError("boom")'
 )
-BOOM = "ValueError: boom (resources_servers/lockbox/app.py:32)"
+BOOM = "ValueError: boom (resources_servers/lockbox/app.py:33)"
 
 
 @pytest.fixture
@@ -114,25 +114,25 @@ def test_without_the_rule_the_run_ends_and_says_what_failed(
         (
             HANDLER,
             HANDLER.replace("request: Request, body: OpenDrawer", "request, drawer: str"),
-            "resources_servers/lockbox/app.py:31: `open_drawer` cannot be called by POST /open_drawer: "
+            "resources_servers/lockbox/app.py:32: `open_drawer` cannot be called by POST /open_drawer: "
             "FastAPI reads `request`, `drawer: str` from the query of the URL",
         ),
         (
             HANDLER,
             HANDLER.replace("body: OpenDrawer", "body"),
-            "resources_servers/lockbox/app.py:31: `open_drawer` cannot be called by POST /open_drawer: "
+            "resources_servers/lockbox/app.py:32: `open_drawer` cannot be called by POST /open_drawer: "
             "FastAPI reads `body` from the query of the URL",
         ),
         (
             ROUTE,
             "",
-            "`lockbox` has the method `open_drawer` (resources_servers/lockbox/app.py:30), "
+            "`lockbox` has the method `open_drawer` (resources_servers/lockbox/app.py:31), "
             "and no route POST /open_drawer for it.",
         ),
         (
             "        return app\n",
             "",
-            "resources_servers/lockbox/app.py:22: `setup_webserver` of Lockbox returned None",
+            "resources_servers/lockbox/app.py:23: `setup_webserver` of Lockbox returned None",
         ),
     ],
     ids=["no model", "untyped body", "forgotten route", "no app"],

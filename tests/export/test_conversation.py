@@ -94,6 +94,36 @@ def test_token_fields_are_not_in_messages() -> None:
     assert chat.completion == [{"role": "assistant", "content": "a"}]
 
 
+MARKS: dict[str, dict[str, Any]] = {
+    "message": {"written_by": "agent"},
+    "untyped message": {"simulated_by": "user_model", "turn": 2},
+    "answer": {"checked": True},
+    "call": {"chosen_from": ["Oslo", "Rome"]},
+    "output": {"_ng_tool_error": {"kind": "timeout", "type": "tool"}},
+    "untyped output": {"cached": True},
+    "reasoning": {"seconds": 1.5},
+}
+
+
+@pytest.mark.parametrize("marked", MARKS)
+def test_marks_of_an_agent_are_in_no_message(marked: str) -> None:
+    items = {
+        "reasoning": thought("I look it up."),
+        "call": call("Oslo", "c9"),
+        "output": output("rain", "c9"),
+        "answer": text("It rains."),
+        "message": {"type": "message", "role": "user", "content": "Are you sure?"},
+        "untyped message": {"role": "user", "content": "Really?"},
+        "second call": call("Rome", "c10"),
+        "untyped output": {"call_id": "c10", "output": "sun"},
+        "last answer": text("Yes."),
+    }
+    with_marks = {**items, marked: items[marked] | MARKS[marked]}
+    chats = [read(row(0, items=each.values(), tools=[TOOL])) for each in (items, with_marks)]
+    assert chats[0] == chats[1]
+    assert len(chats[0].completion) == 8
+
+
 def test_answers_in_the_prompt_are_a_loss_only_if_they_are_trained_on() -> None:
     shots = [
         {"role": "user", "content": "1?"},

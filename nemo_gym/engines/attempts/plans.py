@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 _FILE = "replay.json"
 
@@ -25,8 +26,8 @@ class ReplayPlan(BaseModel, extra="forbid"):
     """What an attempt replays, and under which rules."""
 
     mode: ReplayMode
-    source: str
-    """The folder of the record that is replayed."""
+    source: Annotated[Path, AfterValidator(Path.resolve)]
+    """The folder of the record that is replayed; absolute, as a model server may have another working folder."""
     calls: dict[str, int] | None = None
     """By model server, the number of calls that are answered from the record; None for all."""
     noise: list[str] = Field(default_factory=list)

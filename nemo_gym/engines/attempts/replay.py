@@ -28,6 +28,8 @@ _INSTRUCTIONS = ("instructions", "system", "tools")
 _SYSTEM_ROLES = ("system", "developer")
 STALE = "replay_stale"
 """The code of a failure: the recorded policy is too old."""
+MISSING = "replay_missing"
+"""The code of a failure: the record to replay is not there."""
 
 
 class ReplayedCall(NamedTuple):
@@ -58,9 +60,12 @@ class Replay:
     def open(cls, plan: ReplayPlan, server: str, done: Sequence[RecordedCall] = ()) -> Replay:
         """Return the replay of a plan at a model server.
 
-        `done` are calls that the new attempt has made already, before this process began.
+        `done` are calls that the new attempt has made already, before this process began. Raises `EngineError` if the
+        record is not there: its calls would be paid again.
         """
-        calls = [call for call in read_attempt(Path(plan.source)).calls if call.server == server]
+        if not plan.source.is_dir():
+            raise _build_missing_failure(plan.source, server)
+        calls = [call for call in read_attempt(plan.source).calls if call.server == server]
         limit = plan.calls.get(server, 0) if plan.calls is not None else None
         calls = _cut_after(calls, limit)
         answered = 0
@@ -213,6 +218,16 @@ def _cut_after(calls: list[RecordedCall], limit: int | None) -> list[RecordedCal
         return calls
     answered = [place for place, call in enumerate(calls) if call.is_answered]
     return calls[: answered[limit] + 1] if limit < len(answered) else calls
+
+
+def _build_missing_failure(source: Path, server: str) -> EngineError:
+    return EngineError(
+        f"`{server}` finds no record of the attempt to continue at {source}",
+        code=MISSING,
+        retryable=True,
+        remedy="Keep the records of attempts where they are while the run goes on. The next attempt begins afresh.",
+        status=400,  # as of a mismatch
+    )
 
 
 def build_mismatch_failure(text: str) -> EngineError:

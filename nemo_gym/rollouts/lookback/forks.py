@@ -36,7 +36,7 @@ from nemo_gym.rollouts.output.manifest import (
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
-from nemo_gym.rollouts.run.control import StartControl
+from nemo_gym.rollouts.run.control import ServeControl, StartControl
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.durable_attempts import DurableAttempts, describe_replay, find_replay_failure
 from nemo_gym.rollouts.run.execution import RunExecution, time_now
@@ -198,7 +198,7 @@ class ForkAttempts(DurableAttempts):
         options = self.options
         return ReplayPlan(
             mode=self.mode,
-            source=str(parent.folder.resolve()),
+            source=parent.folder,
             calls=parent.calls,
             noise=[*options.replay_noise],
             strict=options.replay_strict,
@@ -256,6 +256,7 @@ async def fork(
     *,
     stop: Stop | None = None,
     display: Display | None = None,
+    serve: ServeControl | None = None,
 ) -> CollectSummary:
     """Make the forks of `parents` with the servers of `gym`. Raises `ConfigError`."""
     forks = list(plan_forks(parents, settings.forks))
@@ -268,7 +269,7 @@ async def fork(
         gym,
         rollouts=len(forks),
         planned=_count_planned(forks),
-        control=StartControl(journal, settings.limits, clocks=gym.clocks(caller, servers)),
+        control=StartControl(journal, settings.limits, clocks=gym.clocks(caller, servers), serve=serve),
         stop=stop or Stop(),
         servers=servers.keys(),
         options=CollectOptions(max_masked_fraction=1.0),

@@ -84,6 +84,8 @@ class AttemptRecords:
             records._latest[name.identity] = max(name.number, records._latest.get(name.identity, 0))
         if changes:
             records._first = {each: number + 1 for each, number in records._latest.items()}
+        if all(each in finished for each in records._latest):
+            records.changes = []  # no attempt was interrupted
         for settled in [each for each in records._latest if each in finished and not keeps_all]:
             records.delete(settled)
         write_atomically(folder / _RUN_FILE, orjson.dumps({"run": run, "identity": identity}))

@@ -190,11 +190,12 @@ def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[st
 def _losses(summary: CollectSummary) -> Iterator[str]:
     """Yield the rollouts without a full result and the tool calls that failed, with their causes."""
     counters = summary.counters
+    when = " in this start" if counters.finished_before else ""  # the table counts all starts
     if counters.truncated:
         reasons = _write_reasons(counters.truncations)
-        yield f"{_write_count(counters.truncated, 'rollout was', 'rollouts were')} truncated{reasons}"
+        yield f"{_write_count(counters.truncated, 'rollout was', 'rollouts were')} truncated{when}{reasons}"
     if counters.cancelled:
-        yield f"{_write_count(counters.cancelled, 'rollout was', 'rollouts were')} cancelled"
+        yield f"{_write_count(counters.cancelled, 'rollout was', 'rollouts were')} cancelled{when}"
     if summary.invalid_rows:
         yield f"{_write_count(summary.invalid_rows, 'malformed row was', 'malformed rows were')} skipped"
     calls = summary.failed_tool_calls
@@ -202,7 +203,7 @@ def _losses(summary: CollectSummary) -> Iterator[str]:
     if hidden := calls[_SHOWN_CALLS:]:
         yield f"… and {sum(each.failed for each in hidden):,} tool calls by {len(hidden)} other causes"
     if counters.failed:
-        yield f"{_write_count(counters.failed, 'rollout', 'rollouts')} failed:"
+        yield f"{_write_count(counters.failed, 'rollout', 'rollouts')} failed{when}:"
         logs = _show_folder(summary.logs)
         yield from (f"  {line}" for line in failure_lines(summary.failures, logs))
 

@@ -19,7 +19,7 @@ import orjson
 from nemo_gym import clock
 from nemo_gym.engines.attempts.plans import ReplayMode, ReplayPlan
 from nemo_gym.engines.attempts.record import AttemptRecord, read_attempt
-from nemo_gym.engines.attempts.replay import STALE, build_mismatch_failure
+from nemo_gym.engines.attempts.replay import MISSING, STALE, build_mismatch_failure
 from nemo_gym.engines.record.tape import MISMATCH
 from nemo_gym.failures import Boundary, ConfigError, Failure
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords
@@ -34,7 +34,7 @@ from nemo_gym.transport import Caller, Deadline, RetryBudget, read_reply_failure
 from nemo_gym.transport.control import DURABLE_RUNS
 
 _ANSWERS_WITHIN_S, _LAST_WITHIN_S = 30.0, 2.0
-_LOST = (MISMATCH, STALE)
+_LOST = (MISMATCH, STALE, MISSING)
 """The failures after which an attempt begins afresh."""
 
 
@@ -56,7 +56,9 @@ class DurableAttempts:
     models: Sequence[str]
     """The model servers that record."""
     continued: int = 0
-    """The attempts that went on where an earlier one had ended."""
+    """The attempts that went on where an earlier one had ended, to a row that says so."""
+    strayed: list[str] = field(default_factory=list)
+    """Why attempts could not go on where an earlier one had ended."""
     _ended: dict[RolloutId, _Ended] = field(default_factory=dict)
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
@@ -65,16 +67,18 @@ class DurableAttempts:
         if self.records.may_continue(task.identity):
             source = await asyncio.to_thread(self.records.find_longest, task.identity)
         name = self.records.name_next(task.identity)
+        recorded = 0
         if source is not None:
+            recorded = len((await asyncio.to_thread(read_attempt, source)).list_answered())
             plan = self.build_plan(source)
             await asyncio.to_thread(plan.write, self.records.folder / name.folder)
-            self.continued += 1
         began = clock.monotonic()
         result = await self.agents.attempt(task, str(name))
         folder = self.records.folder / name.folder
         if source is not None:
             seconds = clock.monotonic() - began
-            result = await asyncio.to_thread(self.check_replay, result, source, folder, seconds)
+            record = await asyncio.to_thread(read_attempt, folder)
+            result = self.check_replay(result, record, recorded, source.name, seconds)
         await self._note_end(task.identity, result, folder)
         return result
 
@@ -83,22 +87,27 @@ class DurableAttempts:
         options = self.options
         return ReplayPlan(
             mode=ReplayMode.CONTINUE,
-            source=str(source),
+            source=source,
             noise=[*options.replay_noise],
             strict=options.replay_strict,
             max_staleness=options.max_replay_staleness,
         )
 
     def check_replay(
-        self, result: AttemptResult, source: Path, folder: Path, seconds: float
+        self, result: AttemptResult, record: AttemptRecord, recorded: int, source: str, seconds: float
     ) -> AttemptResult:
-        """Return the result of a replaying attempt with its account, or the failure of one that did not repeat."""
-        record, recorded = read_attempt(folder), len(read_attempt(source).list_answered())
+        """Return the result of an attempt that replays the `recorded` calls of the attempt `source`.
+
+        The result has an account of the replay, or is the failure of an attempt that did not repeat the other one.
+        """
         failure = find_replay_failure(recorded, record, result, self.options)
         if failure is not None:
+            if failure.code in _LOST:
+                self.strayed.append(failure.message)
             return failure
         assert isinstance(result, AgentAnswer)
-        about = describe_replay(record, source.name, ReplayMode.CONTINUE, self.options, seconds)
+        self.continued += 1
+        about = describe_replay(record, source, ReplayMode.CONTINUE, self.options, seconds)
         encoded = append_replay(result.encoded, about) if result.encoded is not None else None
         return AgentAnswer(add_replay(result.row, about), encoded)
 
@@ -158,10 +167,18 @@ class DurableAttempts:
             listed = "; ".join(map(str, self.records.changes[:3]))
             yield f"interrupted attempts of the earlier start began afresh, because the run has changed: {listed}"
         if self.continued:
-            yield f"{self.continued:,} attempts went on where an earlier one was interrupted"
+            yield (
+                f"{_count_attempts(self.continued)} went on where an earlier one was interrupted (`_ng_replay` in "
+                "their rows)"
+            )
+        if self.strayed:
+            yield (
+                f"{_count_attempts(len(self.strayed))} could not go on where an earlier one was interrupted "
+                f"(first: {self.strayed[0]})"
+            )
         yield (
-            f"attempt records: {_write_bytes(self.records.written)} deleted with their rows safe, {_write_bytes(size)} "
-            f"kept of {attempts:,} attempts"
+            f"attempt records: {_write_bytes(self.records.written)} deleted with their rollouts settled, "
+            f"{_write_bytes(size)} kept of {attempts:,} attempts"
             + (f" in {self.records.folder} (gym forget deletes them)" if attempts else "")
         )
 
@@ -204,12 +221,16 @@ async def begin_durable(
     return attempts
 
 
+def count_replayed(record: AttemptRecord) -> int:
+    """Return the number of calls that were answered from an earlier record."""
+    return sum(call.replayed is not None for call in record.list_answered())
+
+
 def describe_replay(
     record: AttemptRecord, source: str, mode: ReplayMode, options: DurabilityOptions, seconds: float
 ) -> dict[str, Any]:
     """Return what a row says of its replay."""
-    answered = record.list_answered()
-    replayed = sum(call.replayed is not None for call in answered)
+    replayed = count_replayed(record)
     noise: dict[str, int] = {}
     for call in record.calls:
         for name, count in call.noise.items():
@@ -218,7 +239,7 @@ def describe_replay(
         "source": source,
         "mode": mode.value,
         "calls_replayed": replayed,
-        "calls_live": len(answered) - replayed,
+        "calls_live": len(record.list_answered()) - replayed,
         "observations_compared": sum(call.compared for call in record.calls),
         "noise": noise,
         "instructions_changed": any(call.instructions_changed for call in record.calls),
@@ -241,7 +262,7 @@ def find_replay_failure(
 
 def _find_mismatch(recorded: int, record: AttemptRecord, result: AttemptResult) -> Failure | None:
     """Return the failure of a replay of `recorded` calls that did not repeat them, even if its agent went on."""
-    replayed = sum(call.replayed is not None for call in record.list_answered())
+    replayed = count_replayed(record)
     if record.mismatches:
         text = str(record.mismatches[0].get("text"))
     elif isinstance(result, AgentAnswer) and replayed < recorded:
@@ -255,6 +276,10 @@ def _is_continuable(failure: Failure) -> bool:
     """Return whether a failure is one of the machinery, after which the attempt can go on."""
     is_ended = failure.boundary in (Boundary.DEADLINE, Boundary.CANCELLED, Boundary.CONFIG)
     return failure.retryable and not is_ended and failure.code not in _LOST
+
+
+def _count_attempts(count: int) -> str:
+    return f"{count:,} attempt{'s' if count > 1 else ''}"
 
 
 def _write_bytes(size: int) -> str:

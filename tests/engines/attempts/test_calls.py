@@ -51,7 +51,7 @@ class Server:
         return read_attempt(self.folder / session.removeprefix(f"{RUN}."))
 
     def plan(self, session: str, source: str = FIRST, **terms: Any) -> None:
-        folder = str(self.folder / source.removeprefix(f"{RUN}."))
+        folder = self.folder / source.removeprefix(f"{RUN}.")
         plan = ReplayPlan(mode=ReplayMode.CONTINUE, source=folder, **terms)
         plan.write(self.folder / session.removeprefix(f"{RUN}."))
 
@@ -64,6 +64,15 @@ def strip(answer: Any) -> Any:
             key: value for key, value in each.items() if key not in ("id", "created_at", "created")
         },
     )
+
+
+def test_a_record_that_is_not_there_is_no_empty_one(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    server.plan(SECOND)
+    refused = server.call(SECOND)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "replay_missing"), refused.text
+    assert str(tmp_path) in refused.json()["error"]["message"]
+    assert server.asked == 0
 
 
 @pytest.mark.parametrize("path", CALLS)

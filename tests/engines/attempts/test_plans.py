@@ -10,7 +10,7 @@ from nemo_gym.engines.attempts.plans import ReplayMode, ReplayPlan, read_plan
 
 def test_a_plan_is_read_as_it_was_written_and_is_private(tmp_path: Path) -> None:
     plan = ReplayPlan(
-        mode=ReplayMode.FORK, source="/records/0.0.a0", calls={"policy": 3}, noise=["uuid"], seed=7
+        mode=ReplayMode.FORK, source=Path("/records/0.0.a0"), calls={"policy": 3}, noise=["uuid"], seed=7
     )
     plan.write(tmp_path / "0.0.a1")
     assert read_plan(tmp_path / "0.0.a1") == plan
@@ -20,6 +20,17 @@ def test_a_plan_is_read_as_it_was_written_and_is_private(tmp_path: Path) -> None
 
 def test_an_attempt_without_a_plan_begins_afresh(tmp_path: Path) -> None:
     assert read_plan(tmp_path) is None
+
+
+def test_a_relative_source_is_found_from_every_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ReplayPlan(mode=ReplayMode.CONTINUE, source=Path("out_attempts/0.0.a0")).write(tmp_path / "0.0.a1")
+    monkeypatch.chdir("/")
+    plan = read_plan(tmp_path / "0.0.a1")
+    assert plan is not None
+    assert plan.source == tmp_path.resolve() / "out_attempts" / "0.0.a0"
 
 
 def test_an_unknown_term_is_refused() -> None:

@@ -75,6 +75,13 @@ def test_an_attempt_is_not_continued_in_a_changed_run(tmp_path: Path, changes: d
     assert list(list_attempts(again.folder)) == []
 
 
+def test_a_change_is_told_only_if_an_attempt_was_interrupted(tmp_path: Path) -> None:
+    records = open_records(tmp_path)
+    assert open_records(tmp_path, code={"version": "2"}).changes == []
+    leave_attempt(records.folder / records.name_next(FIRST).folder, answered=2)
+    assert open_records(tmp_path, code={"version": "3"}, done=FIRST).changes == []
+
+
 def test_more_tasks_and_repeats_change_no_attempt(tmp_path: Path) -> None:
     records = open_records(tmp_path)
     leave_attempt(records.folder / records.name_next(FIRST).folder, answered=2)

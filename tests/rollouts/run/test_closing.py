@@ -101,6 +101,16 @@ def test_failures_and_truncations_have_their_causes() -> None:
         assert part in text
 
 
+def test_the_causes_are_those_of_this_start_if_an_earlier_one_had_rows() -> None:
+    summary = a_summary(AGENT)
+    summary.counters.finished_before = 100
+    summary.counters.cancelled = 1
+    lines = printed(summary)
+    assert "20 rollouts were truncated in this start: 15 by max_steps, 5 by context_overflow" in lines
+    assert "1 rollout was cancelled in this start" in lines
+    assert any(line.endswith("rollouts failed in this start:") for line in lines)
+
+
 def test_missing_rollouts_are_shown_at_any_width() -> None:
     for each, is_shown in ((AGENT, True), (replace(AGENT, missing=0), False)):
         titles = printed(a_summary(replace(each, agent="a" * 40)), 80)[0].split()

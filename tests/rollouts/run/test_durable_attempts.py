@@ -12,6 +12,7 @@ import pytest
 from nemo_gym.engines.attempts.names import new_run, parse_name
 from nemo_gym.engines.attempts.noise import CLASSES
 from nemo_gym.engines.attempts.plans import read_plan
+from nemo_gym.engines.attempts.record import read_attempt
 from nemo_gym.failures import Boundary, ConfigError, Failure
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
@@ -30,6 +31,7 @@ LOST = Failure(Boundary.VERIFIER, "session_lost", "the session is lost", retryab
 GONE = Failure(Boundary.ENGINE, "connect_refused", "the engine is gone", retryable=True)
 WRONG = Failure(Boundary.AGENT, "KeyError", "a bug")
 LATE = Failure(Boundary.DEADLINE, "rollout_deadline", "too late", retryable=True)
+MISSING = Failure(Boundary.ENGINE, "replay_missing", "no record", retryable=True)
 DISAGREES = Failure(Boundary.ENGINE, "replay_mismatch", "call 2 differs", retryable=True)
 
 
@@ -55,7 +57,7 @@ class Agents:
         assert name is not None
         folder = self.folder / name.folder
         plan = read_plan(folder)
-        self.sources.append(Path(plan.source).name if plan is not None else None)
+        self.sources.append(plan.source.name if plan is not None else None)
         play = self.plays.pop(0)
         leave_attempt(folder, answered=play.answered, replayed=play.replayed, mismatch=play.mismatch)
         return play.result or scored(task)
@@ -85,7 +87,7 @@ async def test_the_bytes_of_a_row_get_its_replay_at_the_end(tmp_path: Path) -> N
     attempts, _, _ = await play(tmp_path, Played(1, LOST))
     leave_attempt(tmp_path / "0.0.a1", answered=1, replayed=1)
     answer = AgentAnswer({"n": 1}, b'{"n":123456789012345678901234567890}')
-    result = attempts.check_replay(answer, tmp_path / "0.0.a0", tmp_path / "0.0.a1", 0.25)
+    result = attempts.check_replay(answer, read_attempt(tmp_path / "0.0.a1"), 1, "0.0.a0", 0.25)
     assert isinstance(result, AgentAnswer)
     assert result.encoded is not None
     assert result.encoded.startswith(b'{"n":123456789012345678901234567890,"_ng_replay":{"source":"0.0.a0"')
@@ -133,6 +135,32 @@ async def test_an_agent_that_goes_on_after_a_mismatch_has_failed_all_the_same(tm
     _, _, results = await play(tmp_path, Played(3, LOST), Played(4, replayed=1, mismatch=True))
     assert isinstance(results[1], Failure)
     assert results[1].message == "call 2 differs"
+
+
+async def test_the_closing_note_counts_the_rows_of_attempts_that_went_on(tmp_path: Path) -> None:
+    plays = [Played(2, LOST), Played(4, LOST, replayed=2), Played(5, replayed=4)]
+    attempts, _, _ = await play(tmp_path, *plays)
+    (went_on, _) = await attempts.end()
+    assert went_on == "1 attempt went on where an earlier one was interrupted (`_ng_replay` in their rows)"
+
+
+@pytest.mark.parametrize(
+    "play_again",
+    [Played(1, DISAGREES, replayed=1, mismatch=True), Played(2), Played(0, MISSING)],
+    ids=["another request", "no call replayed", "no record"],
+)
+async def test_the_closing_note_tells_of_attempts_that_could_not_go_on(
+    tmp_path: Path, play_again: Played
+) -> None:
+    attempts, _, _ = await play(tmp_path, Played(2, LOST), play_again)
+    (could_not, _) = await attempts.end()
+    assert could_not.startswith("1 attempt could not go on where an earlier one was interrupted (first: ")
+
+
+async def test_an_attempt_that_fails_before_its_first_call_has_not_gone_on(tmp_path: Path) -> None:
+    attempts, _, _ = await play(tmp_path, Played(2, LOST), Played(0, LOST))
+    (note,) = await attempts.end()
+    assert note.startswith("attempt records")
 
 
 async def test_an_agent_that_ends_early_has_not_repeated_itself(tmp_path: Path) -> None:
