@@ -165,6 +165,7 @@ class Card:
         yield from (line.plain for line in table_lines(columns, rows, terminal_width()))
         for each in self.classes:
             yield from (f"{each.kind}: {_write_example(outcome)}" for outcome in each.examples[:1])
+        yield from self.notes
 
     def write(self, folder: Path) -> None:
         """Write the card as JSON and as Markdown."""
