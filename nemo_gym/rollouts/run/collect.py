@@ -21,7 +21,6 @@ from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
 from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
 from nemo_gym.rollouts.plan.plan import Plan
-from nemo_gym.rollouts.run._row_check import leave_out_unfit_rows, refuse_unfit_rows
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.collector import Attempter
 from nemo_gym.rollouts.run.control import ServeControl, StartControl
@@ -31,6 +30,7 @@ from nemo_gym.rollouts.run.input_check import CheckedInput, check_input
 from nemo_gym.rollouts.run.preflight import EnginesFound, check_servers
 from nemo_gym.rollouts.run.progress import Display
 from nemo_gym.rollouts.run.required_servers import find_required_servers
+from nemo_gym.rollouts.run.row_check import leave_out_unfit_rows, refuse_unfit_rows
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import (

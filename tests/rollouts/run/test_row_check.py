@@ -18,11 +18,10 @@ from nemo_gym.names import TASKS_ROUTE
 from nemo_gym.resources.task_check import check_tasks
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.inspection import inspect
-from nemo_gym.rollouts.plan.plan import Place, Plan, PlanSettings
+from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
-from nemo_gym.rollouts.run import _row_check
-from nemo_gym.rollouts.run._row_check import leave_out_unfit_rows, refuse_unfit_rows
-from nemo_gym.rows.forms import TaskRow
+from nemo_gym.rollouts.run import row_check
+from nemo_gym.rollouts.run.row_check import describe_fault, leave_out_unfit_rows, refuse_unfit_rows
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 
 SERVERS: dict[str, Any] = {
@@ -85,15 +84,15 @@ async def test_every_fault_has_its_file_line_key_and_value(tmp_path: Path) -> No
 async def test_rows_are_sent_in_batches_and_up_to_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_row_check, "_BATCH_ROWS", 3)
-    monkeypatch.setattr(_row_check, "MOST_CHECKED", 7)
+    monkeypatch.setattr(row_check, "_BATCH_ROWS", 3)
+    monkeypatch.setattr(row_check, "MOST_CHECKED", 7)
     assert await refused(tmp_path / "t.jsonl", [{"code": "a"}] * 10) == [3, 3, 1]
 
 
 async def test_a_file_of_faults_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_row_check, "_BATCH_ROWS", 10)
+    monkeypatch.setattr(row_check, "_BATCH_ROWS", 10)
     assert len(await refused(tmp_path / "t.jsonl", [{}] * 500)) == SHOWN_FAULTS
 
 
@@ -105,20 +104,17 @@ async def test_agents_that_open_no_session_with_the_row_are_left_out(tmp_path: P
     assert await refused(tmp_path / "t.jsonl", [{}], agent="robot") == []
 
 
-async def test_a_fault_of_the_whole_row_has_no_key(tmp_path: Path) -> None:
+def test_a_fault_of_the_whole_row_has_no_key() -> None:
     fault = {"key": "", "message": "`low` is above `high`"}
-    task = _row_check._PlacedTask(Place(tmp_path / "t.jsonl", 3), TaskRow({}), b"{}")
-    problem = _row_check._describe("shop", task, fault)
-    assert str(problem).endswith(
-        "t.jsonl:3: `shop` cannot read the row: `low` is above `high`. Correct the row."
-    )
+    message, remedy = describe_fault("shop", {}, fault)
+    assert (message, remedy) == ("`shop` cannot read the row: `low` is above `high`.", "Correct the row.")
 
 
 async def test_unfit_rows_are_left_out_of_the_plan_wherever_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_row_check, "_BATCH_ROWS", 3)
-    monkeypatch.setattr(_row_check, "MOST_CHECKED", 2)
+    monkeypatch.setattr(row_check, "_BATCH_ROWS", 3)
+    monkeypatch.setattr(row_check, "MOST_CHECKED", 2)
     path = tmp_path / "t.jsonl"
     store_rows(path, [{"code": "a"}, {"code": 1}, {"code": "b"}, {}, {"code": "c"}, {"code": None}])
     plan = PlanSettings(datasets=(DatasetFile(path, num_repeats=2, agent_name="clerk"),))

@@ -22,7 +22,7 @@ from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.rollouts.plan.plan import Place, PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS, FaultyRowError
 from nemo_gym.rollouts.run.preflight import find_environment
-from nemo_gym.rows.forms import TaskRow
+from nemo_gym.rows.forms import AnyRow, TaskRow
 from nemo_gym.rows.parts import read_task_data
 from nemo_gym.transport import Caller, RetryBudget
 
@@ -82,7 +82,8 @@ async def _find_unfit(
             continue
         for fault in faults:
             task = tasks[fault["row"]]
-            yield task, _describe(environment, task, fault)
+            where = Location(str(task.place.file), task.place.line)
+            yield task, Problem(where, *describe_fault(environment, task.row, fault))
 
 
 def _list_batches(
@@ -130,13 +131,14 @@ async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> li
     return faults if isinstance(faults, list) else None
 
 
-def _describe(environment: str, task: _PlacedTask, fault: Mapping[str, Any]) -> Problem:
-    key, where = str(fault["key"]), Location(str(task.place.file), task.place.line)
+def describe_fault(environment: str, row: AnyRow, fault: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the message about a fault that an environment found in a row, and the remedy."""
+    key = str(fault["key"])
     if not key:
-        return Problem(where, f"`{environment}` cannot read the row: {fault['message']}.", "Correct the row.")
+        return f"`{environment}` cannot read the row: {fault['message']}.", "Correct the row."
     if "value" in fault:
         message = f"`{key}` is {fault['value']}, which `{environment}` cannot read: {fault['message']}."
-        return Problem(where, message, f"Correct `{key}` of the row.")
-    close = get_close_matches(key, [str(name) for name in read_task_data(task.row)], 1)
+        return message, f"Correct `{key}` of the row."
+    close = get_close_matches(key, [str(name) for name in read_task_data(row)], 1)
     remedy = f"Rename `{close[0]}` to `{key}`." if close else f"Add `{key}` to the row."
-    return Problem(where, f"`{environment}` needs `{key}`: {fault['message']}.", remedy)
+    return f"`{environment}` needs `{key}`: {fault['message']}.", remedy
