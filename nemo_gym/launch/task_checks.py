@@ -20,7 +20,7 @@ from typing import Any, Self
 from pydantic import BaseModel
 
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.failures import GymError
+from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.run.preflight import find_environment
@@ -86,7 +86,10 @@ class TaskChecks:
 def check_in_worker(
     script: Path, name: str, data: Mapping[str, Any], rows: Sequence[AnyRow]
 ) -> list[dict[str, Any]]:
-    """Return the faults that the environment `name`, whose file is `script`, finds in rows."""
+    """Return the faults that the environment `name`, whose file is `script`, finds in rows.
+
+    Raises `ConfigError` if it cannot be imported.
+    """
     from nemo_gym.resources.task_check import check_tasks, find_task_models
 
     if script not in _models:
@@ -95,6 +98,9 @@ def check_in_worker(
 
         bootstrap.set_current(bootstrap.Bootstrap(name, dict(data), "", "", []))
         os.chdir(script.parent)
-        with redirect_stdout(sys.stderr):
-            _models[script] = find_task_models(load_server_class(script))
+        try:
+            with redirect_stdout(sys.stderr):
+                _models[script] = find_task_models(load_server_class(script))
+        except Exception as error:  # author code may raise anything
+            raise ConfigError(f"{type(error).__name__}: {error}", code="not_imported") from error
     return check_tasks(_models[script], rows)
