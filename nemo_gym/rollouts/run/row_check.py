@@ -133,12 +133,12 @@ async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> li
 
 def describe_fault(environment: str, row: AnyRow, fault: Mapping[str, Any]) -> tuple[str, str]:
     """Return the message about a fault that an environment found in a row, and the remedy."""
-    key = str(fault["key"])
+    key, said = str(fault["key"]), str(fault["message"]).rstrip(" .")
     if not key:
-        return f"`{environment}` cannot read the row: {fault['message']}.", "Correct the row."
+        return f"`{environment}` cannot read the row: {said}.", "Correct the row."
     if "value" in fault:
-        message = f"`{key}` is {fault['value']}, which `{environment}` cannot read: {fault['message']}."
+        message = f"`{key}` is {fault['value']}, which `{environment}` cannot read: {said}."
         return message, f"Correct `{key}` of the row."
     close = get_close_matches(key, [str(name) for name in read_task_data(row)], 1)
     remedy = f"Rename `{close[0]}` to `{key}`." if close else f"Add `{key}` to the row."
-    return f"`{environment}` needs `{key}`: {fault['message']}.", remedy
+    return f"`{environment}` needs `{key}`: {said}.", remedy
