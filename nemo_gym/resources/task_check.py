@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from nemo_gym.resources.answer_fault_rule import harmless_output
 from nemo_gym.responses.responses_answer import build_envelope
-from nemo_gym.rows.keys import RESPONSE_KEY
+from nemo_gym.rows.compose import attach_response
 from nemo_gym.rows.models import BaseRunRequest, BaseVerifyRequest
 
 _HANDLERS = ("seed_session", "verify")
@@ -57,7 +57,7 @@ def _check(model: type[BaseModel], row: Any) -> Iterator[dict[str, Any]]:
 def _find_faults(model: type[BaseModel], row: Any, output: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the faults of a row whose attempt has this output."""
     if _lacks_response(model, row):
-        row = {**row, RESPONSE_KEY: _RESPONSE | {"output": output}}
+        row = attach_response(row, _RESPONSE | {"output": output})
     try:
         model.model_validate_json(orjson.dumps(row))
     except ValidationError as error:
@@ -68,7 +68,7 @@ def _find_faults(model: type[BaseModel], row: Any, output: Sequence[Any]) -> lis
 
 
 def _lacks_response(model: type[BaseModel], row: Any) -> bool:
-    return isinstance(row, Mapping) and RESPONSE_KEY in model.model_fields and RESPONSE_KEY not in row
+    return isinstance(row, Mapping) and model.model_fields.keys() >= _ADDED and not _ADDED & row.keys()
 
 
 def _describe(error: ErrorDetails) -> dict[str, Any]:
