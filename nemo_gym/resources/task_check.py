@@ -1,7 +1,8 @@
 """The check of task rows by an environment's own models, before a run: those of the bodies of its handlers.
 
 `seed_session` and `verify` read a task row as a pydantic model. The same models check rows before any rollout starts,
-so that a wrong field is not found by the rollout that needs it.
+so that a wrong field is not found by the rollout that needs it. Harmless answers stand in for the response, which only
+an attempt has, so that validators of the whole model see every row; such a validator must refuse both of them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ from typing import Any
 
 import orjson
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
+from nemo_gym.resources.answer_fault_rule import harmless_output
+from nemo_gym.responses.responses_answer import build_envelope
+from nemo_gym.rows.compose import attach_response
 from nemo_gym.rows.models import BaseRunRequest, BaseVerifyRequest
 
 _HANDLERS = ("seed_session", "verify")
 _LONGEST_VALUE = 80
 _ADDED = BaseVerifyRequest.model_fields.keys() - BaseRunRequest.model_fields.keys()
 """The fields that a task has only when it is verified."""
+_RESPONSE = build_envelope({}, ids=lambda prefix: f"{prefix}_check", now=0.0) | {
+    "model": "check",
+    "status": "completed",
+}
 
 
 def find_task_models(server: object) -> list[type[BaseModel]]:
@@ -38,17 +47,35 @@ def check_tasks(models: Sequence[type[BaseModel]], rows: Sequence[Any]) -> list[
 
 
 def _check(model: type[BaseModel], row: Any) -> Iterator[dict[str, Any]]:
+    faults = _find_faults(model, row, [])
+    if any(not fault["key"] for fault in faults) and _lacks_response(model, row):
+        others = _find_faults(model, row, harmless_output([]))
+        faults = [fault for fault in faults if fault["key"] or fault in others]
+    yield from faults
+
+
+def _find_faults(model: type[BaseModel], row: Any, output: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the faults of a row whose attempt has this output."""
+    if _lacks_response(model, row):
+        row = attach_response(row, _RESPONSE | {"output": output})
     try:
         model.model_validate_json(orjson.dumps(row))
     except ValidationError as error:
-        for each in error.errors():
-            path = each["loc"]
-            if path and path[0] in _ADDED:  # by the agent
-                continue
-            key = ".".join(map(str, path))
-            message = each["msg"].removeprefix("Value error, ")
-            shown = {} if each["type"] == "missing" else {"value": _shorten(each["input"])}
-            yield {"key": key, "message": message, **shown}
+        return [_describe(each) for each in error.errors() if not each["loc"] or each["loc"][0] not in _ADDED]
+    except Exception:  # noqa: BLE001 - an author's validator, which may have failed for the answer that stands in
+        return []
+    return []
+
+
+def _lacks_response(model: type[BaseModel], row: Any) -> bool:
+    return isinstance(row, Mapping) and model.model_fields.keys() >= _ADDED and not _ADDED & row.keys()
+
+
+def _describe(error: ErrorDetails) -> dict[str, Any]:
+    key = ".".join(map(str, error["loc"]))
+    message = error["msg"].removeprefix("Value error, ")
+    shown = {} if error["type"] == "missing" or not key else {"value": _shorten(error["input"])}
+    return {"key": key, "message": message, **shown}
 
 
 def _find_body(handler: Any) -> type[BaseModel] | None:
