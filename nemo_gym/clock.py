@@ -38,6 +38,11 @@ class Sources:
 _sources = _of_rollouts = Sources()
 
 
+def write_time(seconds: float, timespec: str = "seconds") -> str:
+    """Return a time of the wall clock in UTC, as files of runs have it: "2026-01-31T12:00:00+00:00"."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=timespec)
+
+
 def monotonic() -> float:
     """Return seconds on a monotonic clock; only differences are meaningful."""
     return _sources.monotonic()

@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 
 
 class AnswerType(StrEnum):
-    """What an expected answer is."""
+    """The types of expected answers."""
 
     NUMBER = "number"
     EXPRESSION = "expression"

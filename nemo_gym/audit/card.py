@@ -119,7 +119,7 @@ class Card:
     seconds: Mapping[str, float]
     """The time of `verify`: median, p99, longest."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What was audited: files, digests, versions."""
+    """The audited files, digests and versions."""
     notes: Sequence[str] = ()
 
     @property

@@ -24,7 +24,7 @@ class Right(StrEnum):
 
 
 class Conclusion(StrEnum):
-    """What an outcome says of the verifier."""
+    """The judgement of the verifier by an outcome."""
 
     RIGHT = "right"
     FALSE_ACCEPT = "false accept"

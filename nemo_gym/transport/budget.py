@@ -59,7 +59,7 @@ Spent = dict[str, Tokens]
 
 @dataclass(slots=True)
 class BudgetLedger:
-    """What an attempt may still spend, and what it has spent. None is no limit."""
+    """The budget that an attempt has left, and its spending. None is no limit."""
 
     tokens: int | None = None
     cost: float | None = None

@@ -31,7 +31,7 @@ LEAVE_OUT_HEADER = "x-ng-leave-out"
 """Comma-separated names of fields that the response can omit, because the caller has them already."""
 
 BUDGET_HEADER = "x-ng-budget"
-"""What an attempt may still spend, as JSON (`nemo_gym.transport.budget`); only in runs with budgets."""
+"""The budget that an attempt has left, as JSON (`nemo_gym.transport.budget`); only in runs with budgets."""
 SPENT_HEADER = "x-ng-spent"
 """In the answer to such a request: what its model calls have spent."""
 BUDGET_SPENT = "budget_spent"

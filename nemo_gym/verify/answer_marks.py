@@ -203,7 +203,7 @@ def is_other_case(lead: str) -> bool:
 
 _MOST_ASIDES = 10
 _DENIED_NUMBER = re.compile(r"not\s+[-+$\\(]*\d[^\s,;]*\s*(?:[.!;]|\Z)", re.IGNORECASE)
-"""What no statement of an answer says: "The answer is not 7"."""
+"""A number that a line denies: "The answer is not 7"."""
 
 
 def match_mark(line: str, marks: Sequence[re.Pattern[str]]) -> re.Match[str] | None:

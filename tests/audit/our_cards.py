@@ -33,6 +33,7 @@ NOT_AUDITED = {
     "gymnasium": "it scores steps",
     "rubric_judge": "its judge writes grades, so a stub can say nothing of them",
     "text_gymnasium": "it scores steps",
+    "task_folders": "each folder brings its own verifier, and rows come from folders",
 }
 
 

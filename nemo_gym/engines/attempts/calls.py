@@ -46,7 +46,7 @@ _RETRIED = frozenset({408, 409, 425, 429})
 
 
 class Durability(StrEnum):
-    """What a record survives."""
+    """The ends of processes and machines that a record survives."""
 
     PROCESS = "process"
     """The end of any process: lines are handed to the operating system."""

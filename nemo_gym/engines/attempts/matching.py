@@ -46,7 +46,7 @@ class ComparedCall:
 
 
 class Match(NamedTuple):
-    """What a request is."""
+    """The kinds of requests."""
 
     recorded: ComparedCall | None
     """The recorded call; None for a live call."""
@@ -103,7 +103,7 @@ class Matcher:
 
     @property
     def missing(self) -> int:
-        """The number of recorded answers that nobody asked for."""
+        """The number of recorded answers that no call has asked for."""
         return sum(exchange.is_answered for exchange in self.left)
 
     def match(self, request: ComparedCall) -> Match:

@@ -1,4 +1,4 @@
-"""What a new attempt replays: a file in its record's folder, written before the attempt is dispatched."""
+"""The plan of a replay: a file in its record's folder, written before the attempt is dispatched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ReplayMode(StrEnum):
 
 
 class ReplayPlan(BaseModel, extra="forbid"):
-    """What an attempt replays, and under which rules."""
+    """The calls that an attempt replays, and the rules of it."""
 
     mode: ReplayMode
     source: Annotated[Path, AfterValidator(Path.resolve)]

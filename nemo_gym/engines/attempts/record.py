@@ -3,7 +3,7 @@
 A call is two lines: its request when it begins, and its outcome before the answer goes out. So a record also has the
 requests that were in flight when the attempt ended. Requests are deltas (`engines.record.deltas`), and so are the
 prompt ids in replies of engines, which repeat those of earlier calls. A torn line is skipped; a call without an outcome
-is one that nobody answered.
+is one without an answer.
 """
 
 from __future__ import annotations

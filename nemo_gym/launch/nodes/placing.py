@@ -22,7 +22,7 @@ class ReplicaKey(NamedTuple):
 
 @dataclass(slots=True)
 class Room:
-    """What a node has, and which replicas are there."""
+    """The resources of a node, and its replicas."""
 
     name: str
     amounts: Mapping[str, float]

@@ -1,7 +1,7 @@
 """The address of a run that a command collects, on loopback, and `<stem>_control.json`, which announces it.
 
 The file holds the address and the token of the run, so only its user can read it. It is removed when the run ends. The
-file of a run that was killed stays until the next start, and its process id tells that nobody answers.
+file of a run that was killed stays until the next start, and its process id tells that the run is over.
 
 The HTTP server is imported at the first connection. Before it, the endpoint is a socket that the event loop watches.
 """
@@ -16,11 +16,10 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nemo_gym.clock import wall_clock
+from nemo_gym.clock import wall_clock, write_time
 from nemo_gym.discovery_files import is_alive
 from nemo_gym.failures import GymError, InputError
 from nemo_gym.names import TOKEN_HEADER
@@ -137,7 +136,7 @@ async def serve_control(control: RunControl, announcement: Path) -> AsyncIterato
 
 
 def _announce(path: Path, content: dict[str, Any]) -> None:
-    began = datetime.fromtimestamp(wall_clock(), UTC).isoformat(timespec="seconds")
+    began = write_time(wall_clock())
     _withdraw(path)  # that of a run that was killed
     path.touch(0o600, exist_ok=False)
     path.write_text(json.dumps({**content, "pid": os.getpid(), "started_at": began}))

@@ -1,6 +1,6 @@
 """`<stem>_events.jsonl`: the accepted requests to a run, one line each, in all of its starts.
 
-A line is written before its request takes effect. A run that nobody controls has no such file.
+A line is written before its request takes effect. A run without a request has no such file.
 
 A resumed run takes this from it: values that were set hold, unless its command asks for others than the previous start
 did. A pause holds if the run was killed during it, so that a supervisor that starts it again does not wake an engine
@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
 
-from nemo_gym.clock import wall_clock
+from nemo_gym.clock import wall_clock, write_time
 from nemo_gym.json_objects import member
 from nemo_gym.rollouts.control.verbs import ControlVerb, Effects, Phase, Tuning
 from nemo_gym.rollouts.output.event_file import EventFile
@@ -67,7 +66,7 @@ class EventLog:
 
 
 class Carried(NamedTuple):
-    """What a resumed run takes from earlier starts."""
+    """The part of earlier starts that a resumed run takes over."""
 
     phase: Phase
     tuning: Tuning
@@ -105,7 +104,7 @@ def carry_over(
 def build_event(verb: ControlVerb, effects: Effects, by: str) -> dict[str, Any]:
     """Return the line of an accepted request."""
     event: dict[str, Any] = {
-        "at": datetime.fromtimestamp(wall_clock(), UTC).isoformat(timespec="milliseconds"),
+        "at": write_time(wall_clock(), "milliseconds"),
         "verb": verb.value,
         "by": by,
         "phase": effects.phase.value,

@@ -113,33 +113,29 @@ class RunControl:
         async with self._one_at_a_time:
             effects = decide(self.read_state(), verb, request)
             if request.dry_run or not effects.changes:
-                return {
-                    "verb": verb,
-                    "dry_run": request.dry_run,
-                    "changes": effects.changes,
-                } | self.describe()
+                return self._answer(verb, request, effects)
             planned: Sequence[PlannedAttempt] = ()
             if effects.requeued:
                 planned = await asyncio.to_thread(self._find_planned, effects.requeued)
             effects = decide(self.read_state(), verb, request)  # it may have changed meanwhile
             self._log.add(verb, effects, request.by)
             await self._apply(effects, planned)
-        return {"verb": verb, "dry_run": False, "changes": effects.changes} | self.describe()
+        return self._answer(verb, request, effects)
+
+    def _answer(self, verb: ControlVerb, request: ControlRequest, effects: Effects) -> dict[str, Any]:
+        return {"verb": verb, "dry_run": request.dry_run, "changes": effects.changes} | self.describe()
 
     def describe(self) -> dict[str, Any]:
         """Return the state of the run as plain data."""
         state = self.read_state()
         longest = sorted(state.in_flight.items(), key=lambda each: (-each[1], each[0]))
-        classes: dict[str, int] = {}
-        for failure_class in state.failed.values():
-            classes[failure_class] = classes.get(failure_class, 0) + 1
         return {
             "run": self.name,
             "phase": state.phase,
             **asdict(state.tuning),
             "counts": dict(self._count()),
             "in_flight": {write_rollout(identity): round(seconds, 1) for identity, seconds in longest},
-            "failed": classes,
+            "failed": state.count_failed(),
         }
 
     async def set_phase(self, phase: Phase) -> None:

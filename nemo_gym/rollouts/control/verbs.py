@@ -11,6 +11,7 @@ the request would do. A request that changes nothing is accepted, so that every 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -67,7 +68,7 @@ _LEADS_TO: Mapping[ControlVerb, Phase] = {
     ControlVerb.RESUME: Phase.RUNNING,
     ControlVerb.DRAIN: Phase.DRAINING,
 }
-_RESUME_LATER = "The same command with +resume_from_cache=true (gym: --resume) attempts what is missing."
+RESUME_LATER = "The same command with +resume_from_cache=true (gym: --resume) attempts what is missing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,14 @@ class ControlState:
     requeue_refusal: str | None = None
     """Why this run requeues nothing; None if it does."""
 
+    def count_failed(self) -> dict[str, int]:
+        """Return the number of final failures of each class, by name."""
+        return dict(sorted(Counter(self.failed.values()).items()))
+
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a request changes."""
+    """The changes that a request makes."""
 
     phase: Phase
     tuning: Tuning
@@ -196,7 +201,7 @@ def _cancel(state: ControlState, request: ControlRequest, unchanged: Effects) ->
 
 def _requeue(state: ControlState, request: ControlRequest, unchanged: Effects) -> Effects:
     if state.requeue_refusal is not None:
-        raise _refuse(f"`requeue` is refused: {state.requeue_refusal}", "not_requeued", _RESUME_LATER)
+        raise _refuse(f"`requeue` is refused: {state.requeue_refusal}", "not_requeued", RESUME_LATER)
     wanted = request.failure_class
     found = tuple(
         identity
@@ -204,10 +209,7 @@ def _requeue(state: ControlState, request: ControlRequest, unchanged: Effects) -
         if (not request.rollouts or request.names(identity)) and wanted in (None, failure_class)
     )
     if not found and (request.rollouts or wanted is not None):
-        counts: dict[str, int] = {}
-        for failure_class in state.failed.values():
-            counts[failure_class] = counts.get(failure_class, 0) + 1
-        known = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items())) or "none"
+        known = ", ".join(f"{name} ({count})" for name, count in state.count_failed().items()) or "none"
         asked = f"of class {wanted}" if wanted is not None else _list(request.rollouts)
         raise _refuse(f"no rollout {asked} has failed", "none_failed", f"Classes of failures: {known}.")
     if not found:
@@ -234,7 +236,7 @@ def _describe_phase(phase: Phase, in_flight: int) -> str:
 
 def _refuse_phase(verb: ControlVerb, phase: Phase) -> InputError:
     state = "has ended" if phase is Phase.ENDED else "is draining, which cannot be taken back"
-    return _refuse(f"`{verb}` is refused: the run {state}", f"run_{phase}", _RESUME_LATER)
+    return _refuse(f"`{verb}` is refused: the run {state}", f"run_{phase}", RESUME_LATER)
 
 
 def _refuse(

@@ -30,7 +30,7 @@ _RUN_FILE = "run.json"
 
 
 class Kept(NamedTuple):
-    """What is kept in a folder."""
+    """The contents of a folder of records."""
 
     attempts: int
     bytes: int

@@ -135,7 +135,7 @@ class RunFiles:
 
     @property
     def events(self) -> Path:
-        """The requests of control that were accepted; a run that nobody controls has none."""
+        """The requests of control that were accepted; a run without one has no such file."""
         return self._build_path("_events.jsonl")
 
     @property

@@ -1,4 +1,4 @@
-"""What a person asks first of a run: its models, environments, sampling and tags; and in which keys runs differ.
+"""The facts of a run: its models, environments, sampling and tags; and the keys in which runs differ.
 
 All of it is in the identity of a manifest. Other programs may have written one, so every member may have any form.
 """
@@ -23,7 +23,7 @@ _ABSENT = "(absent)"
 
 
 class RunFacts(NamedTuple):
-    """What the identity of a run tells of it."""
+    """The facts that the identity of a run tells."""
 
     models: tuple[str, ...] = ()
     """The names of the models that its agents ask, or of all models if no agent names its server."""

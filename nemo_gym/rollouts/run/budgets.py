@@ -34,7 +34,7 @@ from nemo_gym.transport.context import BUDGET_HEADER, SPENT_HEADER
 
 @dataclass(slots=True)
 class Account:
-    """What was spent for a rollout, a task, an agent or the run."""
+    """The spending of a rollout, a task, an agent or the run."""
 
     servers: Spent = field(default_factory=dict)
     seconds: float = 0.0

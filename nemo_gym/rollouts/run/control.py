@@ -10,7 +10,7 @@ from pathlib import Path
 from nemo_gym.rollouts.control.clocks import Clocks
 from nemo_gym.rollouts.control.events import Carried, EventLog, carry_over
 from nemo_gym.rollouts.control.run_control import RunControl
-from nemo_gym.rollouts.control.verbs import Phase, Tuning
+from nemo_gym.rollouts.control.verbs import RESUME_LATER, Phase, Tuning
 from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.collector import Collector
@@ -30,7 +30,7 @@ class StartControl:
     def __init__(
         self, journal: Journal, limits: RunLimits, *, clocks: Clocks, serve: ServeControl | None = None
     ) -> None:
-        """`serve` lets others reach it; None if nobody can."""
+        """`serve` lets others reach it; None if it has no address."""
         self._clocks = clocks
         self._files = journal.files
         self._serve = serve
@@ -93,7 +93,7 @@ def build_drain(stop: Stop) -> Callable[[], None]:
     reason = StopReason(
         DRAINED,
         "drained by a request of control; all finished rollouts are on disk",
-        "The same command with +resume_from_cache=true (gym: --resume) attempts what is missing.",
+        RESUME_LATER,
     )
     return lambda: stop.drain(reason)
 

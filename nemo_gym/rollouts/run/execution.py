@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from nemo_gym.clock import monotonic, wall_clock
+from nemo_gym.clock import monotonic, wall_clock, write_time
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.output.index_file import index_large_rows
@@ -75,7 +74,7 @@ class RunExecution:
     on_tuned: Callable[[RunLimits], None] = lambda limits: None
     """Called with limits that were changed while the run goes on."""
     budgets: Budgets | None = field(init=False, default=None)
-    """What the run spends, if it has budgets or prices."""
+    """The spending of the run, if it has budgets or prices."""
     until: UntilRun | None = field(init=False, default=None)
     """The draws of a run with an aim."""
     started_at: str = field(init=False, default_factory=lambda: time_now())
@@ -261,4 +260,4 @@ class RunExecution:
 
 def time_now() -> str:
     """Return the time in UTC, as manifests have it."""
-    return datetime.fromtimestamp(wall_clock(), UTC).isoformat(timespec="seconds")
+    return write_time(wall_clock())

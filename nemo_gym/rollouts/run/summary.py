@@ -101,7 +101,7 @@ class CollectSummary:
     control: Sequence[Mapping[str, Any]] = ()
     """The accepted requests of control."""
     spent: Mapping[str, Any] | None = None
-    """What the run has spent in all of its starts, if it has budgets or prices (`Budgets.to_json`)."""
+    """The spending of the run in all of its starts, if it has budgets or prices (`Budgets.to_json`)."""
 
     @property
     def exit_code(self) -> int:

@@ -1,4 +1,4 @@
-"""What a task needs of a sandbox, and the reasons for which a provider refuses it before anything starts."""
+"""The needs of a task of its sandbox, and the reasons for which a provider refuses it before anything starts."""
 
 from __future__ import annotations
 
