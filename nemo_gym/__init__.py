@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 PARENT_DIR: Path = Path(__file__).resolve().parent.parent
 """The folder that holds `nemo_gym/`, `resources_servers/`, `responses_api_agents/` and `responses_api_models/`."""
