@@ -67,6 +67,19 @@ def mean(values: Sequence[float]) -> float:
     return fmean(small) * power
 
 
+def subtract(one: float, other: float) -> float:
+    """Return one mean less another, to 14 significant digits of the larger.
+
+    The rounding errors of equal means would otherwise be a difference of 1e-17, which has a sign; and 0.7 less 0.8
+    would be below -0.1.
+    """
+    largest = max(abs(one), abs(other))
+    difference = one - other
+    if not largest or not math.isfinite(difference):
+        return difference
+    return round(difference, 13 - math.floor(math.log10(largest)))
+
+
 def finite(metrics: Mapping[str, T]) -> dict[str, T]:
     """Return the metrics without those beyond the range of floats, which JSON cannot represent."""
     return {

@@ -6,7 +6,6 @@ those of the run's metrics, over all of its tasks; a paired difference is over t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
@@ -22,19 +21,18 @@ from nemo_gym.metrics import (
     measure_interval,
     read_time_account,
 )
+from nemo_gym.metrics.estimators import subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
-from nemo_gym.rollouts.lookback.comparison import TaskKey, compute_interval, task_title
+from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, compute_interval, task_title
 from nemo_gym.rollouts.lookback.score_tables import DEFAULT_SCORE, ScoredTask, label_runs, name_run
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.output.run_facts import KeyDifference, RunFacts, find_differences, read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
-from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.compose import number_row
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.identity import RolloutId, identity_in
-from nemo_gym.rows.parts import read_agent_or_unknown
+from nemo_gym.rows.identity import identity_in
 from nemo_gym.rows.verdict import is_scored
 
 if TYPE_CHECKING:
@@ -199,16 +197,21 @@ def _read_run(
     with closing(StoredRun(path, problems)) as run:
         account = run.open_account()
         metrics: dict[str, AgentMetrics] = {}
-        reader = _TaskReader(run, whole_tasks)
+        scores: dict[str, dict[TaskKey, ScoredTask]] = {}
+        keys = TaskKeys(run, whole=whole_tasks)
         for identity in sorted({*run.scored, *run.list_failed()}):
             row: AnyRow = (run.scored if identity in run.scored else run.failures).row(identity)
             row = row if identity_in(row) is not None else number_row(row, identity)
-            agent = read_agent_or_unknown(row)
+            agent, key = keys.find(identity, row)
             record = metrics.setdefault(agent, AgentMetrics(scores=(score,))).add(row)
             value = record.measurements.get(score) if is_scored(row) else None
             if identity in run.scored:
                 account.add_score(row, value)
-            reader.add(agent, identity, row, value)
+            tasks = scores.setdefault(agent, {})
+            if key not in tasks:
+                tasks[key] = ScoredTask(identity.task, task_title(row))
+            if value is not None:
+                tasks[key].scores.append(value)
     start = manifest.starts[-1] if manifest is not None and manifest.starts else {}
     return TableRun(
         path,
@@ -220,32 +223,8 @@ def _read_run(
             for agent, each in sorted(metrics.items())
         },
         account,
-        reader.tasks,
+        scores,
     )
-
-
-class _TaskReader:
-    """Gathers the scores of a run by environment and content of the task."""
-
-    def __init__(self, run: StoredRun, whole_tasks: bool) -> None:
-        self._run = run
-        self._whole = whole_tasks
-        self._keys: dict[tuple[str, int], TaskKey] = {}
-        self._seen: Counter[tuple[str, str]] = Counter()
-        self.tasks: dict[str, dict[TaskKey, ScoredTask]] = {}
-
-    def add(self, agent: str, identity: RolloutId, row: AnyRow, value: float | None) -> None:
-        """Add an attempt; None for one without a score, which still numbers tasks of equal content."""
-        place = agent, identity.task
-        tasks = self.tasks.setdefault(agent, {})
-        if place not in self._keys:
-            task = self._run.tasks.row(identity) if identity in self._run.tasks else row
-            content = task_digest(task, whole=self._whole)
-            self._keys[place] = content, self._seen[agent, content]
-            self._seen[agent, content] += 1
-            tasks[self._keys[place]] = ScoredTask(identity.task, task_title(row))
-        if value is not None:
-            tasks[self._keys[place]].scores.append(value)
 
 
 def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
@@ -277,14 +256,12 @@ def _pair_all(runs: Sequence[TableRun], environments: Sequence[str]) -> Iterator
     for environment in environments:
         for before, after in combinations(runs, 2):
             own, other = (run.scores.get(environment, {}) for run in (before, after))
-            differences = [
-                mean(other[key].scores) - mean(task.scores)
-                for key, task in own.items()
-                if task.scores and key in other and other[key].scores
-            ]
-            if differences:
-                interval = compute_interval(differences)
+            shared = [key for key, task in own.items() if task.scores and key in other and other[key].scores]
+            if shared:
+                means, others = ([mean(tasks[key].scores) for key in shared] for tasks in (own, other))
+                interval = compute_interval([*map(subtract, others, means)])
                 low, high = (interval.low, interval.high) if interval else (None, None)
+                difference = subtract(mean(others), mean(means))
                 yield PairedDifference(
-                    environment, before.label, after.label, mean(differences), low, high, len(differences)
+                    environment, before.label, after.label, difference, low, high, len(shared)
                 )

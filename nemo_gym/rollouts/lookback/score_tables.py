@@ -15,15 +15,14 @@ from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import read_record
-from nemo_gym.rollouts.lookback.comparison import TaskKey, task_title
+from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest
 from nemo_gym.rollouts.output.run_facts import read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
-from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.keys import REWARD_KEY
-from nemo_gym.rows.parts import read_agent_or_unknown, read_usage
+from nemo_gym.rows.parts import read_usage
 
 DEFAULT_SCORE = REWARD_KEY
 _DIGITS = 12
@@ -69,24 +68,17 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             {},
             is_weighted=run.files.draws.exists(),
         )
-        keys: dict[tuple[str, int], TaskKey] = {}
-        seen: Counter[tuple[str, str]] = Counter()
+        keys = TaskKeys(run, whole=whole_tasks)
         for identity in sorted(run.scored):
             row = run.scored.row(identity)
+            agent, key = keys.find(identity, row)
             value = read_record(row).measurements.get(score)
             if value is None:
                 continue
-            agent = read_agent_or_unknown(row)
             tasks = table.environments.setdefault(agent, {})
-            place = (agent, identity.task)
-            if place not in keys:
-                content = task_digest(
-                    run.tasks.row(identity) if identity in run.tasks else row, whole=whole_tasks
-                )
-                keys[place] = (content, seen[agent, content])
-                seen[agent, content] += 1
-                tasks[keys[place]] = ScoredTask(identity.task, task_title(row))
-            tasks[keys[place]].scores.append(value)
+            if key not in tasks:
+                tasks[key] = ScoredTask(identity.task, task_title(row))
+            tasks[key].scores.append(value)
             table.rollouts += 1
             table.output_tokens += float(read_usage(row).get("output_tokens") or 0)
     if not table.rollouts:
