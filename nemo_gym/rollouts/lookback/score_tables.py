@@ -52,6 +52,32 @@ class ScoreTable:
     is_weighted: bool = False
     """Whether the run drew uncertain tasks more often, so that its estimate is not the mean of its rows."""
 
+    @property
+    def tasks(self) -> set[TaskKey]:
+        """Return the tasks, each once, whatever the number of its agents."""
+        return {key for tasks in self.environments.values() for key in tasks}
+
+    @property
+    def shares_tasks(self) -> bool:
+        """Return whether several agents attempt a task."""
+        return sum(map(len, self.environments.values())) > len(self.tasks)
+
+    def list_samples(self) -> list[dict[tuple[str, TaskKey], list[float]]]:
+        """Return the scores of the tasks of which a spread can be measured together.
+
+        Those of several environments are one sample of tasks. Agents of the same tasks are a sample each: their means
+        differ by more than their tasks.
+        """
+        samples: list[dict[tuple[str, TaskKey], list[float]]] = [
+            {(name, key): task.scores for key, task in tasks.items()}
+            for name, tasks in self.environments.items()
+        ]
+        return (
+            samples
+            if self.shares_tasks
+            else [{place: own for each in samples for place, own in each.items()}]
+        )
+
 
 def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = True) -> ScoreTable:
     """Return the scores of a run, by default its rewards. `whole_tasks`: as for `comparison.read_attempts`.
