@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 from statistics import fmean
 from typing import TypeVar
 
@@ -161,6 +161,32 @@ def compute_clustered_standard_error(clusters: Iterable[Sequence[float]]) -> flo
     center = fmean(small)
     squares = math.fsum(math.fsum(value - center for value in group) ** 2 for group in groups)
     return math.sqrt(len(groups) / (len(groups) - 1) * squares) / len(groups.samples) * power
+
+
+def compute_error_of_average(agents: Sequence[Mapping[Hashable, Sequence[float]]]) -> float | None:
+    """Return the standard error of the mean of several agents' means; None if one of them has fewer than 2 tasks.
+
+    `agents` are the samples of each by task. The variance is that of each mean, as in
+    `compute_clustered_standard_error`, and the covariance of any two over the tasks that both have: agents of one run
+    on the same tasks are not independent.
+    """
+    parts = []
+    for tasks in agents:
+        clusters = Clusters(tasks.values())
+        if len(clusters) < 2:
+            return None
+        center, count = mean(clusters.samples), len(clusters.samples)
+        parts.append(
+            {task: math.fsum(value - center for value in own) / count for task, own in tasks.items() if own}
+        )
+    variance = math.fsum(_compute_covariance(one, other) for one, other in product(parts, parts))
+    return math.sqrt(max(variance, 0.0)) / len(parts)
+
+
+def _compute_covariance(one: Mapping[Hashable, float], other: Mapping[Hashable, float]) -> float:
+    shared = one.keys() & other.keys()
+    count = len(shared)
+    return math.fsum(one[task] * other[task] for task in shared) * count / (count - 1) if count > 1 else 0.0
 
 
 def confidence_interval(center: float, standard_error: float, clusters: int) -> Interval:

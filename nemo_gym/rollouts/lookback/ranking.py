@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations, product
-from math import fsum, sqrt
+from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import Interval, compute_clustered_standard_error, confidence_interval, mean
-from nemo_gym.metrics.estimators import subtract
+from nemo_gym.metrics.estimators import compute_error_of_average, subtract
 from nemo_gym.rollouts.lookback.comparison import TaskKey
 from nemo_gym.rollouts.lookback.score_tables import (
     ScoreTable,
@@ -198,29 +197,18 @@ def _compare_all(
 def _combine(environments: Sequence[Mapping[TaskKey, float]]) -> PairedTest:
     """Return the test of the mean of environments' differences, by the normal distribution."""
     difference = mean([mean([*each.values()]) for each in environments])
-    error = _measure_error(environments)
+    error = _compute_error(environments)
     if error <= _ROUNDING * abs(difference):
         return PairedTest(difference, 0.0, 0.0 if difference else 1.0)
     return PairedTest(difference, error, 2 * _NORMAL.cdf(-abs(difference) / error))
 
 
-def _measure_error(environments: Sequence[Mapping[TaskKey, float]]) -> float:
-    """Return the standard error of the mean of environments' means, of values by task.
-
-    The variance of the sum is that of each mean and the covariance of any two, over the tasks that both have.
-    """
-    parts = []
-    for values in environments:
-        center = mean([*values.values()])
-        parts.append({task: (value - center) / len(values) for task, value in values.items()})
-    variance = fsum(_covary(one, other) for one, other in product(parts, parts))
-    return sqrt(max(variance, 0.0)) / len(environments)
-
-
-def _covary(one: Mapping[TaskKey, float], other: Mapping[TaskKey, float]) -> float:
-    shared = one.keys() & other.keys()
-    count = len(shared)
-    return fsum(one[task] * other[task] for task in shared) * count / (count - 1) if count > 1 else 0.0
+def _compute_error(environments: Sequence[Mapping[TaskKey, float]]) -> float:
+    """Return the standard error of the mean of environments' means, of values by task."""
+    return (
+        compute_error_of_average([{key: [value] for key, value in each.items()} for each in environments])
+        or 0.0
+    )
 
 
 def _order(pair: ComparedPair) -> tuple[str, str]:
@@ -248,7 +236,7 @@ def _describe_model(
         means[OVERALL] = whole
         if len(intervals) == len(columns):
             by_task = [dict(zip(tasks, own[place], strict=True)) for tasks, own in columns.values()]
-            half = _NORMAL.inv_cdf(0.975) * _measure_error(by_task)
+            half = _NORMAL.inv_cdf(0.975) * _compute_error(by_task)
             intervals[OVERALL] = Interval(whole - half, whole + half)
     return RankedModel(table.label, table.identity, means, intervals, rank)
 

@@ -19,7 +19,9 @@ from nemo_gym.metrics import (
     has_partial_rewards,
     mean,
     measure_interval,
+    read_pass_curve,
     read_time_account,
+    reward_by_k,
 )
 from nemo_gym.metrics.estimators import subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
@@ -54,7 +56,9 @@ class Cell:
     high: float | None
     """The 95 % interval of the mean, clustered by task, within the range of scores; None below two tasks."""
     best_at: dict[int, float]
-    """k → the expected best score of k rollouts of a task."""
+    """k → the expected best score of k rollouts of a task, over the tasks with so many scores."""
+    largest_k: int
+    """The largest k that tables show: at least half of the tasks with a score have as many."""
     is_pass: bool
     """Whether all scores are 0 or 1, so that `best_at` is pass@k."""
     tokens: float | None
@@ -116,7 +120,7 @@ class RunTable:
                 **{
                     key: value
                     for key, value in asdict(cell).items()
-                    if key not in ("best_at", "phases", "is_pass")
+                    if key not in ("best_at", "largest_k", "phases", "is_pass")
                 },
                 **{f"{'pass' if cell.is_pass else 'best'}@{k}": value for k, value in cell.best_at.items()},
                 **{f"seconds/{phase}": seconds for phase, seconds in cell.phases.items()},
@@ -230,11 +234,6 @@ def _read_run(
 def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
     interval = measure_interval(metrics, score)
     times = read_time_account(agent, metrics)
-    best = (
-        (int(key.removeprefix("pass@").partition("/")[0]), value)
-        for key, value in metrics.items()
-        if key.startswith("pass@") and key.endswith(f"/{score}") and key[5 : -len(score) - 1].isdecimal()
-    )
     rollouts = metrics.get("count/rollouts", 0)
     scored = metrics.get("count/scored", 0)
     return Cell(
@@ -244,7 +243,8 @@ def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
         mean=metrics.get(f"mean/{score}"),
         low=interval.low if interval else None,
         high=interval.high if interval else None,
-        best_at={k: value / 100 for k, value in sorted(best)},
+        best_at={k: value / 100 for k, value in reward_by_k(metrics, "pass", score).items()},
+        largest_k=max(read_pass_curve(metrics, score), default=1),
         is_pass=not has_partial_rewards(metrics, score),
         tokens=metrics.get("mean/total_tokens", metrics.get("mean/output_tokens")),
         seconds=times.seconds if times else None,
