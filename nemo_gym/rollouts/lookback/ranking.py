@@ -250,6 +250,5 @@ def _notes(tables: Sequence[ScoreTable], columns: Mapping[str, AlignedMeans]) ->
     left = {name for table in tables for name in table.environments} - set(columns)
     if left:
         notes.append(f"not compared, because a model lacks them: {', '.join(sorted(left))}")
-    if any(table.is_weighted for table in tables):
-        notes.append("a run with --until draws some tasks rarely: tasks without a draw are left out")
+    notes += dict.fromkeys(f"{table.path}: {table.estimate}" for table in tables if table.estimate)
     return notes

@@ -197,8 +197,6 @@ def render_report(
         yield f"<p><strong>{escape(note)}</strong></p>\n"
     yield from (f"<p>{escape(line)}</p>\n" for line in told)
     yield from (f"<p>{escape(line)}</p>\n" for line in estimate)
-    if estimate:
-        yield "<p>The figures below are of the rows, in which uncertain tasks have more.</p>\n"
     for name, figures in sorted(agents.items()):
         yield f"<h2>{escape(name)}</h2>\n"
         yield from _section(figures)

@@ -15,6 +15,7 @@ from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import read_record
+from nemo_gym.rollouts.lookback.account import describe_estimate
 from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
@@ -49,8 +50,8 @@ class ScoreTable:
     environments: dict[str, dict[TaskKey, ScoredTask]]
     output_tokens: float = 0.0
     rollouts: int = 0
-    is_weighted: bool = False
-    """Whether the run drew uncertain tasks more often, so that its estimate is not the mean of its rows."""
+    estimate: str | None = None
+    """What a run estimates that drew uncertain tasks more often, so that it is no mean of its rows."""
 
     @property
     def tasks(self) -> set[TaskKey]:
@@ -92,7 +93,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             name_run(path, told),
             digest(told)[:_DIGITS] if told else None,
             {},
-            is_weighted=run.files.draws.exists(),
+            estimate=describe_estimate(run.files),
         )
         keys = TaskKeys(run, whole=whole_tasks)
         for identity in sorted(run.scored):
@@ -154,6 +155,6 @@ def label_runs(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
 def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
     """Return a table for each agent of a run, as if each were a model in one `environment`."""
     return [
-        ScoreTable(table.path, agent, table.identity, {environment: tasks}, is_weighted=table.is_weighted)
+        ScoreTable(table.path, agent, table.identity, {environment: tasks}, estimate=table.estimate)
         for agent, tasks in table.environments.items()
     ]
