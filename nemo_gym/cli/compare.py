@@ -55,7 +55,7 @@ def compare_runs(keys: CompareKeys) -> int:
         return _print_table(table, keys)
     found = compare(*map(Path, keys.runs), score=keys.score)
     if found.difference is None:
-        raise _refuse(keys, *keys.runs, found.other_agents)
+        raise _refuse(keys, keys.runs[0], keys.runs[1], found.other_agents)
     if keys.as_json:
         print(json.dumps({"score": keys.score, **found.as_json(), "table": table.to_json()}, indent=2))
     elif keys.markdown:

@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import TypeVar
 
 T = TypeVar("T")
+Task = TypeVar("Task", bound=Hashable)
 
 NORMAL_975 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: half the width, in standard errors, of a 95 % interval."""
@@ -163,7 +164,7 @@ def compute_clustered_standard_error(clusters: Iterable[Sequence[float]]) -> flo
     return math.sqrt(len(groups) / (len(groups) - 1) * squares) / len(groups.samples) * power
 
 
-def compute_error_of_average(agents: Sequence[Mapping[Hashable, Sequence[float]]]) -> float | None:
+def compute_error_of_average(agents: Sequence[Mapping[Task, Sequence[float]]]) -> float | None:
     """Return the standard error of the mean of several agents' means; None if one of them has fewer than 2 tasks.
 
     `agents` are the samples of each by task. The variance is that of each mean, as in
@@ -183,7 +184,7 @@ def compute_error_of_average(agents: Sequence[Mapping[Hashable, Sequence[float]]
     return math.sqrt(max(variance, 0.0)) / len(parts)
 
 
-def _compute_covariance(one: Mapping[Hashable, float], other: Mapping[Hashable, float]) -> float:
+def _compute_covariance(one: Mapping[Task, float], other: Mapping[Task, float]) -> float:
     shared = one.keys() & other.keys()
     count = len(shared)
     return math.fsum(one[task] * other[task] for task in shared) * count / (count - 1) if count > 1 else 0.0

@@ -197,8 +197,8 @@ def build_figures(counters: RunCounters, pace: Pace) -> dict[str, float]:
     """Return the figures of a run that goes on. The rows of one with an aim have no mean of interest."""
     figures: dict[str, float] = {f"run/{name}": getattr(counters, name) for name in _COUNTS}
     figures["run/rollouts_per_second"] = pace.per_second
-    has_mean = counters.mean_reward is not None and counters.aim is None
-    return figures | {"run/mean_reward": counters.mean_reward} if has_mean else figures
+    mean = counters.mean_reward if counters.aim is None else None
+    return figures if mean is None else figures | {"run/mean_reward": mean}
 
 
 def final_figures(summary: CollectSummary) -> dict[str, float]:

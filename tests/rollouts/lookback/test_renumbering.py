@@ -71,7 +71,7 @@ def test_a_task_row_that_is_no_object_is_named(tmp_path: Path) -> None:
 
 
 def test_the_tasks_and_copies_of_two_agents_are_counted_for_each(tmp_path: Path) -> None:
-    timed = {"_ng_timing": {"total": 1.5}}
+    timed: dict[str, Any] = {"_ng_timing": {"total": 1.5}}
     first = [scored_row(task, place, agent="ab"[place], **timed) for task in range(2) for place in range(2)]
     other = [first[1], scored_row(1, 0, 0.5, agent="a"), scored_row(1, 1, 0.5, agent="c")]
     found = renumbered(tmp_path, first, other)

@@ -136,9 +136,9 @@ def test_no_figure_of_several_agents_is_over_their_rollouts() -> None:
         2: pytest.approx(100 * fmean(passed)),
     }
     assert (overall.tasks, overall.rollouts, overall.short_tasks, overall.coverage) == (3, 12, {}, 100.0)
-    tasks = [fmean(fmean(own) for own in both) for both in zip(*rewards.values(), strict=True)]
-    half = student_t_975(2) * stdev(tasks) / 3**0.5
-    assert overall.ci95 == pytest.approx((max(fmean(tasks) - half, 0.0), min(fmean(tasks) + half, 1.0)))
+    of_tasks = [fmean(fmean(own) for own in both) for both in zip(*rewards.values(), strict=True)]
+    half = student_t_975(2) * stdev(of_tasks) / 3**0.5
+    assert overall.ci95 == pytest.approx((max(fmean(of_tasks) - half, 0.0), min(fmean(of_tasks) + half, 1.0)))
 
 
 def test_pass_at_k_ends_where_half_of_the_tasks_have_k_rewards() -> None:
