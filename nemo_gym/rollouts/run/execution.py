@@ -125,7 +125,7 @@ class RunExecution:
             counters=self.counters,
             seconds=seconds,
             resumed=self.journal.resumed,
-            overall=summarize_overall(agents, average) if average and not estimate else None,
+            overall=summarize_overall(agents, average) if agents and average and not estimate else None,
             failures=self.counters.failure_groups.rank_groups(),
             failed_tool_calls=self.metrics.rank_failed_tool_calls(),
             logs=self.gym.logs,
