@@ -49,7 +49,9 @@ Rules for every format:
   request.
 - **A wrong answer is not a supervised example.** These formats take rewards of at least 1, unless `+min_reward` or
   `+max_reward` is set. The report lists the rewards that were left out.
-- **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the task.
+- **A group is the rollouts of one task by one agent.** Two agents of a run are two policies or two environments, so no
+  baseline, pair, group size or mean is over both.
+- **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the group.
 - **Token ids are those that the engine read and sampled.** A row without usable ids is left out of token formats; a
   masked call ([tokens](tokens.md)) is context there.
 - **The origin of a task folder goes with it.** `grpo`, `verl` (`form=rl`: in `extra_info`) and `prime_rl` (`form=traces`: in
@@ -77,7 +79,7 @@ for text, `grpo.py` one for tokens.
    `summary`, `example` (a command whose input is `rollouts.jsonl`) and `losses`. Set `outcomes = FINISHED` and `min_reward = SOLVED`
    for supervised examples, `endings` if the reader can't take Parquet, and `merges_equal_rows` if records don't name their rollout.
    Options are the fields of a subclass of `Options`, named in `options_type`.
-2. `rows(group)` gets one task at a time and yields the records of its file. `group.selected` are the rollouts to export,
+2. `rows(group)` gets the rollouts of one task by one agent and yields the records of its file. `group.selected` are the rollouts to export,
    and `group.members` those that the baseline is over. A `ScoredRollout` has `row`, `reward`, `outcome`, `params`, `calls` and
    `read_segments()`. `read_conversation` (`_conversation.py`) returns its `ChatTranscript`: `prompt`, `completion` (which ends
    with an assistant message, perhaps without text, perhaps not the policy's: see `sampled`), `tools` and `losses`. Other members of the row are read by the functions of

@@ -18,9 +18,7 @@ _LEFT = ("environment", "run", "before", "after")
 
 def list_tables(table: RunTable) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Yield the titles and rows of both tables: the cells by environment and run, and the paired differences."""
-    ks = sorted(
-        {k for run in table.runs for cell in run.cells.values() for k in (1, max(cell.best_at, default=1))}
-    )
+    ks = sorted({cell.largest_k for run in table.runs for cell in run.cells.values()})
     is_pass = all(cell.is_pass for run in table.runs for cell in run.cells.values())
     family = "pass" if is_pass else "best"
     bests = [f"{family}@{k}" for k in ks if k > 1]
@@ -84,7 +82,7 @@ def _write_cell(cell: Cell, ks: Sequence[int]) -> Iterator[str]:
         else f"{write_number(cell.low)} to {write_number(cell.high)}"
     )
     for k in ks:
-        yield write_number(cell.best_at[k]) if k in cell.best_at else "-"
+        yield write_number(cell.best_at[k]) if k <= cell.largest_k and k in cell.best_at else "-"
     yield f"{cell.failed:,}"
     yield "-" if cell.tokens is None else f"{cell.tokens:,.0f}"
     yield "-" if cell.seconds is None else f"{cell.seconds:.3g}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from nemo_gym.cli._run_table import draw_tables, write_markdown
 from nemo_gym.cli.command import EXIT_CODES, Command, ExitCode, Keys
 
 if TYPE_CHECKING:
+    from nemo_gym.failures import ConfigError
     from nemo_gym.rollouts.lookback.comparison import RunComparison, TaskAttempts, TaskPair
     from nemo_gym.rollouts.lookback.run_table import RunTable
 
@@ -45,22 +47,15 @@ COMMAND = Command(
 
 
 def compare_runs(keys: CompareKeys) -> int:
-    from nemo_gym.failures import ConfigError
     from nemo_gym.rollouts.lookback.comparison import compare
     from nemo_gym.rollouts.lookback.run_table import read_run_table
 
     table = read_run_table([Path(run) for run in keys.runs], score=keys.score)
     if len(keys.runs) > 2:
         return _print_table(table, keys)
-    before, after = map(Path, keys.runs)
-    found = compare(before, after, score=keys.score)
+    found = compare(*map(Path, keys.runs), score=keys.score)
     if found.difference is None:
-        raise ConfigError(
-            f"no task has the score {keys.score!r} in both {keys.runs[0]} and {keys.runs[1]}",
-            code="nothing_to_compare",
-            param="runs",
-            remedy="Compare runs of the same dataset, or set +score= to a number of their rows.",
-        )
+        raise _refuse(keys, keys.runs[0], keys.runs[1], found.other_agents)
     if keys.as_json:
         print(json.dumps({"score": keys.score, **found.as_json(), "table": table.to_json()}, indent=2))
     elif keys.markdown:
@@ -69,22 +64,45 @@ def compare_runs(keys: CompareKeys) -> int:
         _print(found, keys)
         print()
         _print_lines(table)
-    is_below = keys.fail_below is not None and found.difference < keys.fail_below
-    return ExitCode.FATAL if is_below else ExitCode.COMPLETE
+    return _find_exit_code([("the difference", found.difference)], keys)
+
+
+def _refuse(keys: CompareKeys, before: str, after: str, agents: Sequence[str] = ()) -> ConfigError:
+    from nemo_gym.failures import ConfigError
+
+    several = f": several agents ({', '.join(agents)}) attempt a task, and none is in both" if agents else ""
+    return ConfigError(
+        f"no task has the score {keys.score!r} in both {before} and {after}{several}",
+        code="nothing_to_compare",
+        param="runs",
+        remedy="Compare runs of the same dataset and agents, or set +score= to a number of their rows.",
+    )
+
+
+def _find_exit_code(differences: Sequence[tuple[str, float]], keys: CompareKeys) -> int:
+    """Return the exit code by the printed differences, and name those below `fail_below`."""
+    bound = keys.fail_below
+    below = [] if bound is None else [each for each in differences if each[1] < bound]
+    for name, difference in below:
+        print(f"{name}, {difference:+.14g}, is below {bound:g}", file=sys.stderr)
+    return ExitCode.FATAL if below else ExitCode.COMPLETE
 
 
 def _print_table(table: RunTable, keys: CompareKeys) -> int:
     """Print the table of several runs. With `fail_below`, no run may be that much worse than the first."""
+    first, *others = (run.label for run in table.runs)
+    pairs = [pair for pair in table.pairs if pair.before == first]
+    alone = [label for label in others if label not in {pair.after for pair in pairs}]
+    if keys.fail_below is not None and alone:
+        raise _refuse(keys, first, alone[0])
     if keys.as_json:
         print(json.dumps(table.to_json(), indent=2))
     elif keys.markdown:
         print("\n".join(write_markdown(table)))
     else:
         _print_lines(table)
-    first = table.runs[0].label
-    least = min((pair.difference for pair in table.pairs if pair.before == first), default=None)
-    is_below = keys.fail_below is not None and least is not None and least < keys.fail_below
-    return ExitCode.FATAL if is_below else ExitCode.COMPLETE
+    names = [f"{pair.environment}: the difference of {pair.after} from {first}" for pair in pairs]
+    return _find_exit_code([*zip(names, (pair.difference for pair in pairs), strict=True)], keys)
 
 
 def _print_lines(table: RunTable) -> None:
@@ -104,6 +122,8 @@ def _headline(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, st
     losses = len(found.changed) - gains
     same = len(found.pairs) - len(found.changed)
     yield "tasks", f"{len(found.pairs):,} paired: {losses:,} worse, {gains:,} better, {same:,} equal"
+    if found.agents:
+        yield "agents", f"over {', '.join(found.agents)}, in both runs; not {', '.join(found.other_agents)}"
     if found.unscored:
         yield "no score", f"{len(found.unscored):,} tasks in one of the runs: {_list_indices(found.unscored)}"
     for name, tasks in (("only before", found.only_before), ("only after", found.only_after)):
@@ -124,10 +144,18 @@ def _index(task: TaskPair | TaskAttempts) -> int:
 _COLUMNS = ("task", "before", "after", "difference")
 
 
-def _changes(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str, str, str, str]]:
+def _list_columns(found: RunComparison) -> tuple[str, ...]:
+    """Return the columns of numbers, and the agent's if there are several."""
+    agents = {pair.before.agent for pair in found.pairs}
+    return (*_COLUMNS, "agent") if len(agents) > 1 else _COLUMNS
+
+
+def _changes(found: RunComparison, keys: CompareKeys) -> Iterator[list[str]]:
+    has_agents = "agent" in _list_columns(found)
     for pair in found.changed[: keys.changes]:
         before, after = (f"{task.mean:.4g}" for task in pair)
-        yield str(pair.before.index), before, after, f"{pair.difference:+.4g}", pair.before.title
+        agent = [pair.before.agent] if has_agents else []
+        yield [str(pair.before.index), before, after, f"{pair.difference:+.4g}", *agent, pair.before.title]
 
 
 def _print(found: RunComparison, keys: CompareKeys) -> None:
@@ -137,7 +165,7 @@ def _print(found: RunComparison, keys: CompareKeys) -> None:
         print(fold_text(f"{name:<12}{text}", terminal_width()))
     if not found.changed or not keys.changes:
         return
-    numbers = [Column(name, is_number=True) for name in _COLUMNS]
+    numbers = [Column(name, is_number=name != "agent") for name in _list_columns(found)]
     columns = [*numbers, Column("question", shortest=_NARROWEST_QUESTION)]
     print()
     for line in table_lines(columns, list(_changes(found, keys)), terminal_width()):
@@ -149,8 +177,9 @@ def _markdown(found: RunComparison, keys: CompareKeys) -> Iterator[str]:
         yield f"- **{name}:** {text}"
     if found.changed and keys.changes:
         yield ""
-        yield f"| {' | '.join(_COLUMNS)} | question |"
-        yield "|---:|---:|---:|---:|---|"
+        columns = _list_columns(found)
+        yield f"| {' | '.join(columns)} | question |"
+        yield f"|{''.join('---|' if name == 'agent' else '---:|' for name in columns)}---|"
         for row in _changes(found, keys):
             yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
 

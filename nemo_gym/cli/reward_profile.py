@@ -40,7 +40,10 @@ def profile(keys: ProfileKeys) -> int:
     if keys.as_json:
         print(json.dumps({**summary.to_json(), "output": str(output)}, indent=2))
         return ExitCode.COMPLETE
-    print(f"{output}: {summary.written:,} of {summary.tasks:,} tasks")
+    tasks = f"{summary.tasks:,} tasks"
+    if summary.further:
+        tasks = f"{summary.tasks + summary.further:,} profiles: those of {tasks} by each of their agents"
+    print(f"{output}: {summary.written:,} of {tasks}")
     print(
         f"passed always: {summary.always_passed:,}, sometimes: {summary.sometimes_passed:,}, "
         f"never: {summary.never_passed:,}, without a score: {summary.unscored:,}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from nemo_gym.evaluation.callable_engine import MODEL_NAME, ModelFunction, serve
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import parse_json
 from nemo_gym.launch.inline import inline
+from nemo_gym.metrics.estimators import mean
 from nemo_gym.metrics.records import read_measurements
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.rollouts.plan.compression import holds_text
@@ -47,7 +49,7 @@ from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow
 from nemo_gym.rows.identity import identity_in
-from nemo_gym.rows.parts import read_agent, read_response
+from nemo_gym.rows.parts import read_agent, read_agent_or_unknown, read_response
 from nemo_gym.rows.timing import read_seconds
 from nemo_gym.rows.verdict import read_end_reason, read_outcome, read_reward
 from nemo_gym.verify.answers import last_assistant_text
@@ -77,9 +79,12 @@ class Evaluation:
 
     @property
     def mean_reward(self) -> float | None:
-        """Return the mean reward of the scored rollouts; None without any."""
-        rewards = [reward for row in self.rollouts if (reward := read_reward(row)) is not None]
-        return sum(rewards) / len(rewards) if rewards else None
+        """Return the mean reward of the scored rollouts; of several agents the mean of theirs; None without any."""
+        rewards: defaultdict[str, list[float]] = defaultdict(list)
+        for row in self.rollouts:
+            if (reward := read_reward(row)) is not None:
+                rewards[read_agent_or_unknown(row)].append(reward)
+        return mean([*map(mean, rewards.values())]) if rewards else None
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a line per rollout: identity, agent, reward, outcome, the row's numbers, and the last answer.

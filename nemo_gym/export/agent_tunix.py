@@ -19,7 +19,7 @@ from pydantic import Field
 from nemo_gym.export._conversation import ChatTranscript, TextFormat, TextOptions, read_conversation
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.formats import ExportRecord
-from nemo_gym.export.report import LeftOut, Loss
+from nemo_gym.export.report import LeftOut, Loss, Report
 from nemo_gym.export.rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.tokens.segments import Segment
 
@@ -30,7 +30,8 @@ ANSWER_KEYS = ("expected_answer", "answer", "ground_truth", "target")
 class AgentTunixOptions(TextOptions, TokenOptions):
     form: Literal["trajectories", "tasks"] = Field("trajectories", description="Rollouts, or tasks.")
     num_generations: int = Field(
-        description="The group size, as in Tunix's GRPOConfig; by default the largest number of rollouts of a task.",
+        description="The group size, as in Tunix's GRPOConfig; by default the largest number of an agent's rollouts "
+        "of a task.",
         ge=2,
     )
 
@@ -50,7 +51,11 @@ class AgentTunix(TextFormat[AgentTunixOptions]):
 
     @classmethod
     def defaults(cls, files: RolloutFiles) -> Mapping[str, Any]:
-        return {"num_generations": max(2, files.largest_group)}
+        return {"num_generations": max(2, files.count_largest_group())}
+
+    def __init__(self, options: AgentTunixOptions, report: Report) -> None:
+        super().__init__(options, report)
+        self.joins_agents = options.form == "tasks"  # a row of a task names no agent
 
     def rows(self, group: Group) -> Iterator[ExportRecord]:
         return (self._task_row if self.options.form == "tasks" else self._trajectories)(group)
@@ -63,7 +68,7 @@ class AgentTunix(TextFormat[AgentTunixOptions]):
         for place, (rollout, (chat, segments)) in enumerate(read[:size] if len(read) >= size else ()):
             self.report.export(self._losses(rollout, chat, segments))
             yield {
-                "group_id": group.task,
+                "group_id": group.name,
                 "pair_index": place,
                 **_tokens(segments[0]),
                 "conversation_text": chat.messages,

@@ -3,8 +3,8 @@
 TRL's `DPOTrainer` reads the rows: `prompt`, `chosen` and `rejected` as messages, tool turns included, and `tools` as
 JSON text. Failed attempts are in no pair: a failure is not a worse answer. Equal answers are in no pair, whatever their
 rewards. A truncated answer may be rejected, and
-chosen only with `choose_truncated`. With several inputs, such as runs of two models, `across_runs` also pairs answers
-of different runs to the same task.
+chosen only with `choose_truncated`. Both answers of a pair are of one agent. With several inputs, such as runs of two
+models, `across_runs` also pairs answers of different runs and agents to the same task.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class DpoOptions(TextOptions):
     margin: float = Field(0.0, ge=0.0, description="The smallest difference between the rewards of a pair.")
     across_runs: bool = Field(
         False,
-        description="Also pair answers of several inputs to one task. The task rows beside the inputs tell which tasks "
-        "are the same: those whose input and fields are equal.",
+        description="Also pair answers of several inputs and agents to one task. The task rows beside the inputs tell "
+        "which tasks are the same: those whose input and fields are equal.",
     )
     choose_truncated: bool = Field(False, description="Whether a truncated answer may be chosen.")
 
@@ -85,7 +85,7 @@ class Dpo(TextFormat[DpoOptions]):
 
     def __init__(self, options: DpoOptions, report: Report) -> None:
         super().__init__(options, report)
-        self.joins_inputs = options.across_runs
+        self.joins_inputs = self.joins_agents = options.across_runs
 
     def rows(self, group: Group) -> Iterator[ExportRecord]:
         answers = self._keep_first_prompt([PairCandidate(*each) for each in self.chats(group)])

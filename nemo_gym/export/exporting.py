@@ -47,7 +47,7 @@ def export(settings: ExportSettings) -> Report:
     with ExitStack() as stack:
         outputs = _open_outputs(settings, splits, stack)
         report.rows.update({str(path): 0 for path, _ in outputs.values()})
-        for group in files.groups(report):
+        for group in files.groups(report, joins_agents=target.joins_agents):
             selection.select(group, report)
             path, file = outputs[splits.find_split(group) if splits else ""]
             earlier = report.exported

@@ -57,6 +57,8 @@ class Format(ABC, Generic[OptionsT]):
 
     joins_inputs: bool = False
     """Whether the rollouts of a task that several inputs have are one group."""
+    joins_agents: bool = False
+    """Whether the rollouts of a task by several agents are one group."""
 
     def __init__(self, options: OptionsT, report: Report) -> None:
         self.options = options

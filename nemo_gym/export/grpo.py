@@ -1,9 +1,9 @@
-"""GRPO: rollouts with their advantage within the task's group, as token segments.
+"""GRPO: rollouts with their advantage within their group, the rollouts of a task by one agent, as token segments.
 
 One row per rollout: `group_id`, `rollout_index`, `reward`, `advantage`, the group's figures, and `segments` with
 `input_ids`, `loss_mask`, `logprobs` (null where nothing was sampled), `grammar_mask` (1 for tokens
 sampled under a grammar) and `reason`. The advantage is the difference
-from the mean reward of the task's scored rollouts, divided by the sample standard deviation (Shao et al. 2024,
+from the mean reward of the group's scored rollouts, divided by the sample standard deviation (Shao et al. 2024,
 *DeepSeekMath*) or not (`scale=none`; Liu et al. 2025, *Understanding R1-Zero-Like Training*). Failed attempts are not
 in the mean: rewards [1, 3, 2, failed] have a baseline of 2. Filters choose the exported rows, not the baseline.
 """
@@ -47,7 +47,7 @@ class Grpo(Format[GrpoOptions]):
         for rollout, segments in self.report.suitable(group.selected, self.options.read_segments):
             self.report.export(self.options.find_losses(rollout))
             yield {
-                "group_id": group.task,
+                "group_id": group.name,
                 "rollout_index": rollout.repeat,
                 "environment": rollout.environment,
                 **rollout.origin_column,

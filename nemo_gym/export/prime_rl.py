@@ -79,7 +79,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
             task = {"type": "NemoGymTask", "data": data | rollout.origin_column}
             trace = {
                 "version": TRACE_VERSION,
-                "id": f"{group.task}-{rollout.repeat}",
+                "id": f"{group.name}-{rollout.repeat}",
                 "task": task,
                 "agent": {"name": rollout.environment, "config": {}},
                 "tools": _tools(chat),
@@ -94,7 +94,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
                 "id": trace["id"],
                 "env": {"id": rollout.environment},
                 "task": task,
-                "group": {"id": group.task},
+                "group": {"id": group.name},
                 "ok": True,
                 "traces": [trace],
             }

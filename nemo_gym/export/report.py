@@ -69,8 +69,8 @@ class LeftOut(_Explained):
     PREFILLED_ANSWER = "prefilled_answer", "the answer continues a message of the prompt"
     UNPAIRED = (
         "unpaired",
-        "no rollout of its task in the same input makes a pair with it: attempt each task several times, or pair "
-        "rollouts of several inputs by +options.across_runs=true",
+        "no rollout of its task by its agent in the same input makes a pair with it: attempt each task several times, "
+        "or pair rollouts of several inputs and agents by +options.across_runs=true",
     )
     UNPAIRED_ANYWHERE = (
         "unpaired_anywhere",
@@ -95,7 +95,10 @@ class LeftOut(_Explained):
         "its reward differs by less than +options.margin from those of all other usable rollouts of its task",
     )
     PROMPTS_DIFFER = "prompts_differ", "rollouts of the task start with different prompts"
-    NO_BASELINE = "no_baseline", "the only scored rollout of its task, so there is no advantage"
+    NO_BASELINE = (
+        "no_baseline",
+        "the only scored rollout of its task by its agent, so there is no advantage",
+    )
     EQUAL_REWARDS = "equal_rewards", "all rollouts of the task have the same reward"
     SHORT_GROUP = "short_group", "its task has fewer usable rollouts than the group size"
     SURPLUS = "surplus", "its task has more usable rollouts than the group size"

@@ -1,8 +1,8 @@
-"""The input of an export: scored rows, grouped by task.
+"""The input of an export: scored rows, grouped by task and agent.
 
 A group's baseline is over all of its scored rollouts, including those that filters reject; failed attempts and masked
 rollouts are excluded. Rows are in the order in which they finished. A first pass counts the rows of each task, and a
-second yields a group when its last row was read, so only incomplete groups are in memory.
+second yields the groups of a task when its last row was read, so only incomplete tasks are in memory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ScoredRollout:
     name: str
     """`<file>:<line>`."""
     task: str
-    """The group that it belongs to, within the export."""
+    """Its task, within the export."""
     reward: float
     outcome: Outcome
 
@@ -114,7 +114,7 @@ class ScoredRollout:
 
 @dataclass(slots=True)
 class Group:
-    """The rollouts of one task, in one file unless the export joins its inputs."""
+    """The rollouts of one task by one agent, in one file unless the export joins its inputs."""
 
     task: str
     fingerprint: bytes
@@ -123,6 +123,13 @@ class Group:
     """The rollouts that are scored and not masked, ordered by repeat."""
     selected: list[ScoredRollout]
     """The members that passed the filters."""
+    agent: str | None = None
+    """The agent, if others have rollouts of the task too."""
+
+    @property
+    def name(self) -> str:
+        """The name of the group, within the export."""
+        return self.task if self.agent is None else f"{self.task}:{self.agent}"
 
     @property
     def has_equal_rewards(self) -> bool:
@@ -164,15 +171,20 @@ class RolloutFiles:
         """The number of rows of each task."""
         return Counter(task for _, _, task, _ in self._lines() if task is not None)
 
-    @property
-    def largest_group(self) -> int:
-        """The largest number of rows of a task."""
-        return max(self._rows.values(), default=0)
+    def count_largest_group(self) -> int:
+        """Return the largest number of rows of a task by one agent."""
+        sizes = Counter(
+            (task, read_agent(_parse(line, path)))
+            for path, line, task, _ in self._lines()
+            if task is not None
+        )
+        return max(sizes.values(), default=0)
 
-    def groups(self, report: Report) -> Iterator[Group]:
-        """Yield every task that has a scored, unmasked rollout, with all of them.
+    def groups(self, report: Report, *, joins_agents: bool = False) -> Iterator[Group]:
+        """Yield every group with a scored, unmasked rollout, with all of them.
 
-        Raises `ConfigError` for a file that is damaged or has two scored rows of a rollout.
+        `joins_agents`: the rollouts of all agents at a task are one group. Raises `ConfigError` for a file that is
+        damaged or has two scored rows of a rollout.
         """
         missing = self._rows.copy()
         accounts = {
@@ -196,7 +208,7 @@ class RolloutFiles:
                 opened.setdefault(task, []).append(rollout)
             missing[task] -= 1
             if not missing[task] and task in opened:
-                yield _build_group(task, opened.pop(task))
+                yield from _build_groups(task, opened.pop(task), joins_agents=joins_agents)
 
     def _lines(self) -> Iterator[tuple[Path, Line, str | None, RolloutId | None]]:
         """Yield every line with its task and its identity; None for an incomplete last line."""
@@ -247,9 +259,14 @@ def _read_scored(row: AnyRow, name: str, task: str, report: Report) -> ScoredRol
     return None
 
 
-def _build_group(task: str, members: list[ScoredRollout]) -> Group:
-    members.sort(key=lambda member: member.repeat)
-    return Group(task, prompt_fingerprint(members[0].row), members, list(members))
+def _build_groups(task: str, rollouts: list[ScoredRollout], *, joins_agents: bool) -> Iterator[Group]:
+    rollouts.sort(key=lambda rollout: rollout.repeat)
+    by_agent: dict[str, list[ScoredRollout]] = {}
+    for rollout in rollouts:
+        by_agent.setdefault("" if joins_agents else rollout.environment, []).append(rollout)
+    for agent, members in sorted(by_agent.items()):
+        fingerprint = prompt_fingerprint(members[0].row)
+        yield Group(task, fingerprint, members, list(members), agent if len(by_agent) > 1 else None)
 
 
 # --- Tasks that several runs share ------------------------------------------------------------------------------------

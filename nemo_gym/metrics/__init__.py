@@ -11,10 +11,13 @@ dropped silently. Standard errors and intervals are clustered by task. Builds on
 """
 
 from nemo_gym.metrics._aggregate import AgentMetrics as AgentMetrics
+from nemo_gym.metrics._aggregate import AgentsAverage as AgentsAverage
 from nemo_gym.metrics._aggregate import AggregateResult as AggregateResult
 from nemo_gym.metrics._aggregate import aggregate as aggregate
+from nemo_gym.metrics._aggregate import average_agents as average_agents
 from nemo_gym.metrics._aggregate import has_partial_rewards as has_partial_rewards
 from nemo_gym.metrics._aggregate import measure_interval as measure_interval
+from nemo_gym.metrics._aggregate import read_pass_curve as read_pass_curve
 from nemo_gym.metrics._aggregate import reward_by_k as reward_by_k
 from nemo_gym.metrics._aggregate import reward_interval as reward_interval
 from nemo_gym.metrics._families import Planned as Planned

@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from nemo_gym.failures import InputError
 from nemo_gym.metrics._families import Planned, TaskScores, score_families
@@ -29,6 +29,7 @@ from nemo_gym.metrics.estimators import (
     Interval,
     clip_interval,
     compute_clustered_standard_error,
+    compute_error_of_average,
     confidence_interval,
     finite,
     mean,
@@ -97,6 +98,12 @@ class AgentMetrics:
             key_metrics=select_key_metrics(agent_metrics),
         )
 
+    def rewards_by_task(self) -> Iterator[tuple[int, list[float]]]:
+        """Yield the rewards of each task with a row. Raises `InputError` like `result`."""
+        names = self._table.names
+        for task in self._table.tasks():
+            yield task.task, self._table.values(REWARD_KEY, task.places) if REWARD_KEY in names else []
+
     def _agent_metrics(self, planned: Planned | None) -> dict[str, Any]:
         table = self._table
         sizes = Counter(len(task.places) for task in table.tasks())
@@ -139,6 +146,36 @@ class _TaskEntries:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Iterable) and list(self) == list(other)
+
+
+class AgentsAverage(NamedTuple):
+    """The rewards of several agents, each of which weighs the same."""
+
+    tasks: int
+    """The tasks with rows, each once."""
+    shares_tasks: bool
+    """Whether several agents attempt a task."""
+    mean: float | None
+    """The mean of the agents' means; None if an agent has no reward."""
+    interval: Interval | None
+    """The interval of that mean, clustered by task, where rewards can be; None below two tasks."""
+
+
+def average_agents(agents: Sequence[AgentMetrics]) -> AgentsAverage:
+    """Return the mean of the agents' mean rewards, with its interval."""
+    rewards = [dict(agent.rewards_by_task()) for agent in agents]
+    tasks = {task for own in rewards for task in own}
+    shares_tasks = sum(map(len, rewards)) > len(tasks)
+    samples = [[reward for own in by_task.values() for reward in own] for by_task in rewards]
+    if not all(samples):
+        return AgentsAverage(len(tasks), shares_tasks, None, None)
+    center, error = mean([*map(mean, samples)]), compute_error_of_average(rewards)
+    if error is None:
+        return AgentsAverage(len(tasks), shares_tasks, center, None)
+    interval = clip_interval(
+        confidence_interval(center, error, len(tasks)), min(map(min, samples)), max(map(max, samples))
+    )
+    return AgentsAverage(len(tasks), shares_tasks, center, interval)
 
 
 def aggregate(rows: Iterable[AnyRow], scores: Collection[str] = (REWARD_KEY,)) -> AggregateResult:
@@ -240,7 +277,22 @@ def has_partial_rewards(metrics: Mapping[str, Any], score: str = REWARD_KEY) -> 
     return bool(abs(count * average - squares) > _ROUNDING * count)
 
 
-def reward_by_k(metrics: Mapping[str, Any], family: str) -> dict[int, Any]:
-    """Return `<family>@k/reward` of an agent's metrics by k, the smallest first: `pass` or `short_tasks`."""
-    matches = ((re.fullmatch(rf"{family}@(\d+)/reward", key), value) for key, value in metrics.items())
+def reward_by_k(metrics: Mapping[str, Any], family: str, score: str = REWARD_KEY) -> dict[int, Any]:
+    """Return `<family>@k/<score>` of an agent's metrics by k, the smallest first: `pass` or `short_tasks`."""
+    form = re.compile(rf"{re.escape(family)}@(\d+)/{re.escape(score)}")
+    matches = ((form.fullmatch(key), value) for key, value in metrics.items())
     return dict(sorted((int(match[1]), value) for match, value in matches if match))
+
+
+def read_pass_curve(metrics: Mapping[str, Any], score: str = REWARD_KEY) -> dict[int, float]:
+    """Return pass@k of an agent's metrics by k, in percent, up to the largest k that readers show.
+
+    Above it, fewer than half of the tasks with a score have k of them: the curve would be that of other tasks.
+    """
+    short, tasks = reward_by_k(metrics, "short_tasks", score), metrics.get("count/tasks", 0)
+    with_score = tasks - short.get(1, 0)
+    return {
+        k: value
+        for k, value in reward_by_k(metrics, "pass", score).items()
+        if not tasks or 2 * (tasks - short.get(k, 0)) >= with_score
+    }

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 from statistics import fmean
 from typing import TypeVar
 
 T = TypeVar("T")
+Task = TypeVar("Task", bound=Hashable)
 
 NORMAL_975 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: half the width, in standard errors, of a 95 % interval."""
@@ -65,6 +66,19 @@ def mean(values: Sequence[float]) -> float:
     """Return the mean, also of values whose sum is beyond the range of floats."""
     small, power = scale_down(values)
     return fmean(small) * power
+
+
+def subtract(one: float, other: float) -> float:
+    """Return one mean less another, to 14 significant digits of the larger.
+
+    The rounding errors of equal means would otherwise be a difference of 1e-17, which has a sign; and 0.7 less 0.8
+    would be below -0.1.
+    """
+    largest = max(abs(one), abs(other))
+    difference = one - other
+    if not largest or not math.isfinite(difference):
+        return difference
+    return round(difference, 13 - math.floor(math.log10(largest)))
 
 
 def finite(metrics: Mapping[str, T]) -> dict[str, T]:
@@ -148,6 +162,32 @@ def compute_clustered_standard_error(clusters: Iterable[Sequence[float]]) -> flo
     center = fmean(small)
     squares = math.fsum(math.fsum(value - center for value in group) ** 2 for group in groups)
     return math.sqrt(len(groups) / (len(groups) - 1) * squares) / len(groups.samples) * power
+
+
+def compute_error_of_average(agents: Sequence[Mapping[Task, Sequence[float]]]) -> float | None:
+    """Return the standard error of the mean of several agents' means; None if one of them has fewer than 2 tasks.
+
+    `agents` are the samples of each by task. The variance is that of each mean, as in
+    `compute_clustered_standard_error`, and the covariance of any two over the tasks that both have: agents of one run
+    on the same tasks are not independent.
+    """
+    parts = []
+    for tasks in agents:
+        clusters = Clusters(tasks.values())
+        if len(clusters) < 2:
+            return None
+        center, count = mean(clusters.samples), len(clusters.samples)
+        parts.append(
+            {task: math.fsum(value - center for value in own) / count for task, own in tasks.items() if own}
+        )
+    variance = math.fsum(_compute_covariance(one, other) for one, other in product(parts, parts))
+    return math.sqrt(max(variance, 0.0)) / len(parts)
+
+
+def _compute_covariance(one: Mapping[Task, float], other: Mapping[Task, float]) -> float:
+    shared = one.keys() & other.keys()
+    count = len(shared)
+    return math.fsum(one[task] * other[task] for task in shared) * count / (count - 1) if count > 1 else 0.0
 
 
 def confidence_interval(center: float, standard_error: float, clusters: int) -> Interval:

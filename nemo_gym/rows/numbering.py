@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from typing import NamedTuple
 
 import orjson
 
@@ -18,7 +19,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in, is_index
 from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
-from nemo_gym.rows.parts import read_params
+from nemo_gym.rows.parts import read_agent_or_unknown, read_params
 
 _REMEDY = "Write both indices as integers, or leave them out of every row of the file."
 
@@ -28,6 +29,22 @@ def prompt_fingerprint(row: AnyRow) -> bytes:
     params = read_params(row)
     prompt = [params.get("instructions"), params.get("input"), params.get("tools") or None]
     return hashlib.blake2b(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+class GroupId(NamedTuple):
+    """A group: the rollouts of one task by one agent.
+
+    Whatever is computed from several rollouts of a task (a baseline, pass@k, a pair, a profile) is of a group. Two
+    agents of a run are two policies or two environments, and rollouts of both are no sample of either.
+    """
+
+    task: int
+    agent: str
+
+
+def read_group(row: AnyRow, identity: RolloutId) -> GroupId:
+    """Return the group of a row with this identity."""
+    return GroupId(identity.task, read_agent_or_unknown(row))
 
 
 class RowIdentities:

@@ -19,7 +19,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from nemo_gym.json_objects import finite_number
-from nemo_gym.metrics import has_partial_rewards, reward_by_k, reward_interval
+from nemo_gym.metrics import has_partial_rewards, mean, read_pass_curve, reward_interval
 from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
 
 _LARGEST: Final = 256 << 20
@@ -37,9 +37,9 @@ _KINDS: Final = (
     (stat.S_ISBLK, "is a device"),
 )
 _NEEDED: Final = frozenset({"count/scored", "mean/reward", "min/reward", "max/reward"})
-_SHOWN: Final = frozenset({"std/reward", "mean/total_tokens", "mean/seconds"})
+_SHOWN: Final = frozenset({"count/tasks", "std/reward", "mean/total_tokens", "mean/seconds"})
 _BOUNDS: Final = frozenset({"ci95_low/reward", "ci95_high/reward"})
-_PASS_AT: Final = re.compile(r"pass@[1-9]\d{0,8}/reward")
+_PASS_AT: Final = re.compile(r"(?:pass|short_tasks)@[1-9]\d{0,8}/reward")
 
 
 def find_fault(path: Path, homes: Sequence[Path]) -> str | None:
@@ -233,27 +233,24 @@ def _agents_in(content: Any) -> Iterator[dict[str, float]]:
 
 
 def _read_figures(agents: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """Return the mean reward, tokens and seconds of all agents; with one, its interval and its largest pass@k too."""
-    count = sum(agent["count/scored"] for agent in agents)
+    """Return the means over agents of their mean reward, tokens and seconds; of one its interval and pass@k too."""
     only = agents[0] if len(agents) == 1 else {}
     interval = reward_interval(only)
-    passed = {k: percent / 100 for k, percent in reward_by_k(only, "pass").items()}
-    total = sum(agent["count/scored"] * agent["mean/reward"] for agent in agents)
+    passed = {k: percent / 100 for k, percent in read_pass_curve(only).items()}
     return {
-        "mean": total / count if count else None,
+        "mean": _average(agents, "mean/reward"),
         "interval": [interval.low, interval.high] if interval else None,
         "pass_at": max(passed.items(), default=None),
         "is_best": "std/reward" in only and has_partial_rewards(only),
-        "tokens": _weigh(agents, "mean/total_tokens"),
-        "seconds": _weigh(agents, "mean/seconds"),
+        "tokens": _average(agents, "mean/total_tokens"),
+        "seconds": _average(agents, "mean/seconds"),
     }
 
 
-def _weigh(agents: Sequence[Mapping[str, float]], name: str) -> float | None:
-    """Return the mean over all rollouts of the agents that have it; None without one."""
-    having = [agent for agent in agents if name in agent]
-    count = sum(agent["count/scored"] for agent in having)
-    return sum(agent["count/scored"] * agent[name] for agent in having) / count if count else None
+def _average(agents: Sequence[Mapping[str, float]], name: str) -> float | None:
+    """Return the mean over the agents that have it; None without one."""
+    values = [agent[name] for agent in agents if name in agent]
+    return mean(values) if values else None
 
 
 def show_path(path: Path | str) -> str:

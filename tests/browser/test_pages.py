@@ -79,8 +79,8 @@ def test_tasks_have_the_figures_of_the_reward_profile(demo: str, demo_run: Path,
     visit.wait_for("30 of 30 in 15 tasks")
     lines = [line.split("\n") for line in visit.page.locator(".grid-rows [role=row]").all_inner_texts()]
     assert lines == [
-        [str(task), "2", "2", f"{mean(profile.rewards):.3f}", f"{100 * max(profile.rewards):.1f} %"]
-        for task, profile in sorted(profiles.items())
+        [str(group.task), "2", "2", f"{mean(profile.rewards):.3f}", f"{100 * max(profile.rewards):.1f} %"]
+        for group, profile in sorted(profiles.items())
     ]
     visit.page.locator(".grid-rows a").first.click()
     visit.wait_for("2 attempts, 2 scored")

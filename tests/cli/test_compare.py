@@ -9,7 +9,7 @@ import pytest
 
 from nemo_gym.cli import compare
 from tests.rollouts.lookback.many_runs import store_models
-from tests.rollouts.stored_runs import failure_row, scored_row, store
+from tests.rollouts.stored_runs import failure_row, rows_of_agents, scored_row, store
 
 
 @pytest.fixture(autouse=True)
@@ -121,3 +121,58 @@ def test_a_partial_reward_is_never_called_a_pass(capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr().out
     assert "best@2" in printed
     assert "pass@" not in printed
+
+
+def compared(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        compare.main([*arguments])
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize("bound", ["0", "-0.1", "0.1"])
+def test_the_bound_decides_on_the_printed_difference(capsys: pytest.CaptureFixture[str], bound: str) -> None:
+    store(Path("c.jsonl"), [scored_row(0, reward=0.8), scored_row(1, reward=0.1), scored_row(2, reward=0.6)])
+    rise = float(bound)
+    rewards = [round(each + rise, 1) for each in (0.6, 0.8, 0.1)]
+    store(Path("d.jsonl"), [scored_row(task, reward=reward) for task, reward in enumerate(rewards)])
+    assert compared("+runs=[c.jsonl,d.jsonl]", f"+fail_below={bound}") == 0
+    assert compared("+runs=[c.jsonl,d.jsonl,d.jsonl]", f"+fail_below={bound}") == 0
+    capsys.readouterr()
+    assert compared("+runs=[c.jsonl,d.jsonl]", f"+fail_below={rise + 1e-9}") == 1
+    assert f"the difference, {rise:+g}, is below" in capsys.readouterr().err
+
+
+def test_a_run_of_two_agents_is_compared_over_the_agent_of_the_other(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = {"a": [[1.0, 0.0], [0.0, 0.0]], "b": [[1.0, 1.0], [1.0, 1.0]]}
+    store(Path("both.jsonl"), rows_of_agents(own))
+    store(Path("alone.jsonl"), rows_of_agents({"a": [[1.0, 0.0], [1.0, 0.0]]}))
+    assert compared("+runs=[both.jsonl,alone.jsonl]", "+fail_below=0") == 0
+    printed = capsys.readouterr().out
+    assert "before      0.25  both.jsonl" in printed
+    assert "difference  +0.25 " in printed
+    assert "agents      over a, in both runs; not b" in printed
+    assert compared("+runs=[both.jsonl,both.jsonl]", "+json=true") == 0
+    store(Path("other.jsonl"), rows_of_agents({"c": [[1.0], [1.0]]}))
+    capsys.readouterr()
+    assert compared("+runs=[both.jsonl,other.jsonl]") == 2
+    assert "several agents (a, b) attempt a task" in capsys.readouterr().err
+
+
+def test_the_changed_tasks_of_several_agents_name_the_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    store(Path("c.jsonl"), rows_of_agents({"a": [[0.0]], "b": [[1.0]]}))
+    store(Path("d.jsonl"), rows_of_agents({"a": [[1.0]], "b": [[0.5]]}))
+    assert compared("+runs=[c.jsonl,d.jsonl]", "+markdown=true") == 0
+    printed = capsys.readouterr().out
+    assert "| 0 | 0 | 1 | +1 | a | question 0 |" in printed
+    assert "| 0 | 1 | 0.5 | -0.5 | b | question 0 |" in printed
+
+
+def test_a_bound_needs_what_every_run_has_in_common_with_the_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    store(Path("other.jsonl"), [scored_row(0, agent="other")])
+    assert compared("+runs=[a.jsonl,b.jsonl,other.jsonl]", "+fail_below=-1") == 2
+    assert "in both a and other" in capsys.readouterr().err
+    assert compared("+runs=[a.jsonl,b.jsonl,other.jsonl]") == 0

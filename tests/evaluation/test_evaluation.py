@@ -13,9 +13,15 @@ import pytest
 import nemo_gym
 from nemo_gym import PARENT_DIR, evaluate, evaluate_async
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.evaluation.evaluation import Evaluation
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.summary import CollectSummary
+from nemo_gym.rows.forms import ScoredRow
 from nemo_gym.testing.serving import LoopbackServers
+from tests.rollouts.stored_runs import scored_row
 
 RIGHT = r"It is \boxed{C}."
 
@@ -153,3 +159,13 @@ async def test_the_notebook_runs_as_in_a_running_loop(capsys: pytest.CaptureFixt
     assert names["result"].mean_reward == pytest.approx(1 / 6)
     assert names["better"].mean_reward > names["result"].mean_reward
     assert "0.1667" in capsys.readouterr().out
+
+
+def test_the_mean_reward_of_several_agents_is_the_mean_of_theirs(tmp_path: Path) -> None:
+    rows = [
+        scored_row(0, 0, 1.0, agent="a"),
+        scored_row(0, 1, 0.0, agent="b"),
+        scored_row(1, 0, 0.0, agent="b"),
+    ]
+    summary = CollectSummary(RunFiles.from_output(tmp_path / "out.jsonl"), [], RunCounters(3), 1.0)
+    assert Evaluation([*map(ScoredRow, rows)], [], {}, summary).mean_reward == 0.5

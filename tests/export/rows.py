@@ -85,6 +85,22 @@ def row(
     }
 
 
+def two_agents(*rewards: tuple[float, float], tasks: int = 1) -> list[dict[str, Any]]:
+    """Rows with tokens of tasks that the agents `a` and `b` attempt in turn: a reward of each by repeat."""
+    rows = []
+    for task in range(tasks):
+        for number, reward in enumerate(each for pair in rewards for each in pair):
+            sampled = {
+                "prompt_token_ids": [1],
+                "generation_token_ids": [number],
+                "generation_log_probs": [-0.5],
+            }
+            agent = {"agent_ref": {"type": "responses_api_agents", "name": "ab"[number % 2]}}
+            said = text(f"{'ab'[number % 2]} {number}") | sampled
+            rows.append(row(task, number, reward, [said]) | agent)
+    return rows
+
+
 def failed(task: int = 0, repeat: int = 0) -> dict[str, Any]:
     """A failed judge answers with a reward of 0 and a failure class."""
     return row(task, repeat, 0.0, _ng_failure_class="judge_failed")

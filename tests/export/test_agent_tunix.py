@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.export.report import LeftOut, Loss
-from tests.export.rows import exported, failed, row, text
+from tests.export.rows import exported, failed, row, text, two_agents
 
 
 def tokens(prompt: list[int], answer: list[int], version: int | None = None) -> dict[str, Any]:
@@ -53,3 +53,20 @@ def test_tasks_are_text(tmp_path: Path) -> None:
         options={"form": "tasks"},
     )
     assert written == {"prompts": "Be brief.\n\n6 * 7?", "question": "6 * 7?", "answer": "42"}
+
+
+def test_a_group_is_of_one_agent_and_its_size_is_that_of_one(tmp_path: Path) -> None:
+    rows = two_agents((0, 1), (1, 0), (1, 1), tasks=2)
+    written, report = exported(tmp_path, "agent_tunix", rows)
+    assert not report.left_out
+    assert [each["pair_index"] for each in written] == [0, 1, 2] * 4
+    for start in range(0, 12, 3):
+        group = written[start : start + 3]
+        assert len({each["group_id"] for each in group}) == 1
+        assert len({each["conversation_text"][-1]["content"][0] for each in group}) == 1
+
+
+def test_a_task_of_several_agents_is_one_row(tmp_path: Path) -> None:
+    rows = two_agents((0, 1), (1, 0), tasks=2)
+    written, _ = exported(tmp_path, "agent_tunix", rows, options={"form": "tasks"})
+    assert [each["question"] for each in written] == ["Question 0?", "Question 1?"]

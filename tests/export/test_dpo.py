@@ -7,7 +7,7 @@ import pytest
 
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.report import LeftOut, Report
-from tests.export.rows import call, exported, failed, output, read, row, text, thought, write
+from tests.export.rows import call, exported, failed, output, read, row, text, thought, two_agents, write
 
 
 def pairs(tmp_path: Path, rows: list[dict[str, Any]], **options: Any) -> list[tuple[str, str]]:
@@ -189,3 +189,17 @@ def test_equal_answers_of_two_runs_make_no_pair(tmp_path: Path) -> None:
     )
     assert export(settings).equal_pairs == 1
     assert read(tmp_path / "out.jsonl") == []
+
+
+@pytest.mark.parametrize("pairs", ["best_worst", "all", "length_matched"])
+def test_both_answers_of_a_pair_are_of_one_agent(tmp_path: Path, pairs: str) -> None:
+    rows = two_agents((0, 1), (0, 1), (0.5, 0.25), tasks=2)
+    written, _ = exported(tmp_path, "dpo", rows, options={"pairs": pairs})
+    answers = [[each[side][0]["content"] for side in ("chosen", "rejected")] for each in written]
+    assert {chosen[0] for chosen, _ in answers} == {"a", "b"}
+    assert all(chosen[0] == rejected[0] for chosen, rejected in answers)
+
+
+def test_agents_with_equal_rewards_each_make_no_pair(tmp_path: Path) -> None:
+    written, report = exported(tmp_path, "dpo", two_agents((0, 1), (0, 1)))
+    assert (written, report.left_out) == ([], {LeftOut.UNPAIRED: 4})

@@ -13,7 +13,7 @@ from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.failures import Outcome
 from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.segments import build_segments
-from tests.export.rows import exported, failed, row, text, token_rows
+from tests.export.rows import exported, failed, row, text, token_rows, two_agents
 
 
 def tokens(*ids: int) -> dict[str, Any]:
@@ -95,3 +95,32 @@ def test_advantages_of_a_group_sum_to_zero(rewards: list[float]) -> None:
 
 def test_rewards_that_differ_by_rounding_alone_are_equal(tmp_path: Path) -> None:
     assert advantages(tmp_path, group(0.1 + 0.2, 0.3)) == [0.0, 0.0]
+
+
+def test_each_agent_of_a_task_has_its_own_baseline(tmp_path: Path) -> None:
+    rows = two_agents((0, 1), (1, 1), (1, 4), tasks=2)
+    written, _ = exported(tmp_path, "grpo", rows, options={"scale": "none"})
+    assert len({each["group_id"] for each in written}) == 4
+    for each in written:
+        own = [
+            one["reward"]
+            for one in rows
+            if one["agent_ref"]["name"] == each["environment"]
+            and one["_ng_task_index"] == int(each["group_id"][0])
+        ]
+        assert (each["group_size"], each["group_mean"]) == (3, pytest.approx(sum(own) / 3))
+        assert each["advantage"] == pytest.approx(each["reward"] - sum(own) / 3)
+
+
+def test_a_filter_of_agents_leaves_the_baseline_of_an_agent(tmp_path: Path) -> None:
+    rows = two_agents((0, 1), (1, 1), (1, 4))
+    whole, _ = exported(tmp_path, "grpo", rows)
+    alone, _ = exported(tmp_path, "grpo", rows, environments=["a"])
+    assert alone == [each for each in whole if each["environment"] == "a"]
+    single, _ = exported(tmp_path, "grpo", [each for each in rows if each["agent_ref"]["name"] == "a"])
+    assert [each | {"group_id": "0"} for each in alone] == single
+
+
+def test_one_rollout_of_each_agent_is_no_group(tmp_path: Path) -> None:
+    _, report = exported(tmp_path, "grpo", two_agents((0, 1)))
+    assert report.left_out == {LeftOut.NO_BASELINE: 2}

@@ -9,7 +9,7 @@ from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.segments import build_segments
 from tests.export.consumers import check_verifiers_episode
-from tests.export.rows import TOOL, call, exported, output, row, text, thought, token_rows
+from tests.export.rows import TOOL, call, exported, output, row, text, thought, token_rows, two_agents
 
 
 def test_an_answer_has_flat_tools_and_its_reasoning_apart(tmp_path: Path) -> None:
@@ -45,3 +45,11 @@ async def test_the_branches_of_a_trace_are_the_segments(kind: str, tmp_path: Pat
         assert episode["traces"][0]["rewards"] == {"reward": {"score": each["reward"]}}
         several += len(segments) > 1
     assert (several > 0) is (kind == "drifting")
+
+
+def test_the_group_of_an_episode_is_of_one_agent(tmp_path: Path) -> None:
+    written, _ = exported(tmp_path, "prime_rl", two_agents((0, 1), (1, 0)), options={"form": "traces"})
+    assert len({each["id"] for each in written}) == 4
+    assert sorted((each["group"]["id"], each["env"]["id"]) for each in written) == [
+        ("0:a", "a"), ("0:a", "a"), ("0:b", "b"), ("0:b", "b"),
+    ]  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from nemo_gym.export.report import LeftOut
 from nemo_gym.failures import ConfigError
-from tests.export.rows import TOOL, call, exported, output, row, text
+from tests.export.rows import TOOL, call, exported, output, row, text, two_agents
 
 
 def with_properties(**properties: Any) -> list[dict[str, Any]]:
@@ -70,3 +70,12 @@ def test_a_task_is_one_row_with_the_mean_reward_of_its_rollouts(tmp_path: Path) 
 def test_verl_takes_parquet_only(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"verl is written as \.parquet"):
         exported(tmp_path, "verl", [row()])
+
+
+def test_the_mean_reward_of_a_task_is_of_one_agent(tmp_path: Path) -> None:
+    rows = two_agents((0, 1), (0, 0), (0, 0.5))
+    written, _ = exported(tmp_path, "verl", rows, name="out.parquet", options={"form": "rl"})
+    assert [
+        (each["data_source"], each["extra_info"]["mean_reward"], each["extra_info"]["rollouts"])
+        for each in written
+    ] == [("a", 0.0, 3), ("b", 0.5, 3)]

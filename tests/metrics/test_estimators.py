@@ -18,6 +18,7 @@ from nemo_gym.metrics.estimators import (
     pass_at_k,
     sample_standard_deviation,
     student_t_975,
+    subtract,
 )
 
 score_lists = st.lists(st.floats(min_value=-5, max_value=5), min_size=1, max_size=8)
@@ -182,3 +183,19 @@ def test_values_whose_sum_is_beyond_the_floats_have_a_mean_and_a_spread() -> Non
 
 def test_metrics_beyond_the_floats_are_left_out() -> None:
     assert finite({"a": math.inf, "b": math.nan, "c": 1.0, "d": 3}) == {"c": 1.0, "d": 3}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "difference"),
+    [
+        (0.7, 0.8, -0.1),
+        (0.1 + 0.2, 0.3, 0.0),
+        (1e-300, 3e-300, -2e-300),
+        (1e300, 0.0, 1e300),
+        (0.0, 0.0, 0.0),
+        (0.5 + 1e-13, 0.5, 1e-13),
+    ],
+)
+def test_a_difference_has_no_rounding_error(one: float, other: float, difference: float) -> None:
+    assert subtract(one, other) == difference
+    assert subtract(other, one) == -difference

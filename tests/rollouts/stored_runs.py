@@ -80,3 +80,13 @@ def identity_of(row: dict[str, Any]) -> RolloutId:
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+
+
+def rows_of_agents(rewards: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
+    """The rows of one run of several agents on the same tasks: by agent and task the rewards of its rollouts."""
+    return [
+        scored_row(task, number * len(rewards) + place, reward, agent=agent)
+        for place, (agent, tasks) in enumerate(rewards.items())
+        for task, own in enumerate(tasks)
+        for number, reward in enumerate(own)
+    ]

@@ -113,14 +113,15 @@ function drawn(scores: number[], k: number): number {
   return best.reduce((sum, value) => sum + value, 0) / best.length;
 }
 
-test.each(SEEDS)("groups count every row and average only scores (seed %i)", (seed) => {
+test.each(SEEDS)("groups are of one task and agent, count every row and average only scores (seed %i)", (seed) => {
   const { engine, rows } = randomEngine(new Random(seed));
   engine.select({ kind: "rows", query: "", sort: null, hits: null });
   const count = engine.group(2, "task", false);
-  const tasks = [...new Set(rows.map((row) => Number(row.task)))].sort((one, other) => one - other);
+  const hasAgents = new Set(rows.map((row) => row.agent)).size > 1;
+  const tasks = [...new Set(rows.map((row) => `${row.task} ${row.agent}`))].map((pair) => parseInt(pair)).sort((one, other) => one - other);
   expect(count).toBe(tasks.length);
   engine.groupPage(0, count).forEach((group, at) => {
-    const own = rows.filter((row) => row.task === tasks[at]);
+    const own = rows.filter((row) => row.task === tasks[at] && (!hasAgents || row.agent === group.agent));
     const scores = own.map((row) => row.reward).filter((reward) => reward !== null) as number[];
     expect(group).toMatchObject({ task: tasks[at], rows: own.length, scored: scores.length });
     if (scores.length) expect(group.mean).toBeCloseTo(scores.reduce((sum, one) => sum + one, 0) / scores.length, 12);
@@ -186,6 +187,20 @@ test("the summary counts failed rollouts, and averages only scores", () => {
     passAtK: [{ k: 1, value: 0.75, short: 0 }, { k: 2, value: 1, short: 1 }],
   });
   expect(summary.mean).toBeCloseTo(2 / 3, 12);
+});
+
+test("pass@k is of one agent, and ends where half of the tasks have k scores", () => {
+  const engine = new Engine();
+  const rewards: Record<string, number[][]> = { a: [[0, 0], [0, 1, 0, 0, 0, 0]], b: [[1, 1], [0, 0]] };
+  const rows = Object.entries(rewards).flatMap(([agent, tasks]) =>
+    tasks.flatMap((own, task) => own.map((reward, rollout) => ({ length: 1, attempt: 0, agent, task, rollout: 10 * rollout + Number(agent === "b"), reward, policy_version: "7" }))),
+  );
+  engine.append("rows", 0, encodeBlock(rows, 0));
+  const [whole] = engine.summary("policy_version");
+  expect(whole.tasks).toBe(2);
+  expect(whole.passAtK.map(({ k, short }) => [k, short])).toEqual([[1, 0], [2, 0]]);
+  expect(whole.passAtK[1].value).toBeCloseTo((0 + 1 / 3 + 1 + 0) / 4, 12);
+  expect(engine.mostAttempts()).toBe(6);
 });
 
 test("figures by policy version end where rewards do, and version 10 comes after version 9", () => {

@@ -1,7 +1,8 @@
 """The account of a stored run: what a reader says of it beside its own figures, so that none of them misleads.
 
 A run that is running or was killed has fewer rows than planned. A run that was resumed with other code holds the scores
-of several codes, and one mean over them is the score of none.
+of several codes, and one mean over them is the score of none. A run with `until` has more rows of uncertain tasks, so
+that a mean of its rows is not its estimate.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.json_objects import finite_number, object_in
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.run_state import RunProgress
+from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_code
 from nemo_gym.rows.verdict import read_reward
@@ -66,11 +69,13 @@ class RunAccount:
     """Rows that another run has too, where they are counted."""
     is_torn: bool = False
     """Whether the last row is incomplete and left out."""
+    estimate: str | None = None
+    """What the run estimates, if it drew its tasks."""
 
     @classmethod
     def open(cls, files: RunFiles) -> RunAccount:
         """Return the account of the run in `files`, before its rows are read."""
-        return cls(files.rows, RunProgress.read(files))
+        return cls(files.rows, RunProgress.read(files), estimate=describe_estimate(files))
 
     @property
     def rows(self) -> int:
@@ -96,6 +101,8 @@ class RunAccount:
             yield f"{self.path}: {unfinished}"
         if self.is_torn:
             yield f"{self.path}: the last row is incomplete and left out"
+        if self.estimate is not None:
+            yield f"{self.path}: {self.estimate}"
         if self.has_codes:
             means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
             yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"
@@ -139,6 +146,20 @@ class RunAccount:
         if mark is None:
             return -1, ""
         return digests.index(mark) if mark in digests else len(digests), mark
+
+
+def describe_estimate(files: RunFiles) -> str | None:
+    """Return that the means of a run with `until` are not its estimate, and the estimate; None for another run."""
+    if not files.draws.exists() and not holds_text(files.estimate):
+        return None
+    found = (object_in(files.estimate.read_bytes()) if holds_text(files.estimate) else None) or {}
+    center, low, high = (finite_number(found.get(name)) for name in ("mean", "low", "high"))
+    told = "drawn with --until, uncertain tasks more often: no mean of the rows is the run's estimate"
+    if center is None or low is None or high is None:
+        return told
+    pair = found.get("pair")
+    of_pair = f" of {pair[0]} less {pair[1]}" if isinstance(pair, list) and len(pair) == 2 else ""
+    return f"{told}{of_pair}, {write_number(center)} ({write_number(low)} to {write_number(high)})"
 
 
 def find_marks(accounts: Sequence[RunAccount]) -> list[str | None]:

@@ -1,42 +1,67 @@
-"""The difference between two runs of the same tasks, paired by task.
+"""The difference between two runs of the same tasks, paired by task and agent.
 
-Tasks are paired by their content, so the runs may have other orders, limits, agents or models. The attempts of a task
-are averaged, and the tasks' differences are averaged: pairing removes the spread between easy and hard tasks from the
-error of the difference (Miller 2024, "Adding Error Bars to Evals", section 4.2).
+Tasks are paired by their content, so the runs may have other orders, limits or models. A pair is of one agent: runs
+that share agents are compared over those, whatever others they have. Runs that share none are paired by content alone,
+where one agent attempts a task in either run: the agent has another name then. The attempts of a task are averaged, and
+the tasks' differences are averaged: pairing removes the spread between easy and hard tasks from the error of the
+difference (Miller 2024, "Adding Error Bars to Evals", section 4.2).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nemo_gym.metrics import (
-    Interval,
-    compute_clustered_standard_error,
-    confidence_interval,
-    mean,
-    read_measurements,
-)
+from nemo_gym.metrics import Interval, confidence_interval, mean, read_measurements
+from nemo_gym.metrics.estimators import Clusters, compute_clustered_standard_error, subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.keys import REWARD_KEY
+from nemo_gym.rows.numbering import GroupId, read_group
 from nemo_gym.rows.parts import read_params
 from nemo_gym.rows.verdict import is_scored
 
 _TITLE_CHARS = 240
 
 
+TaskKey = tuple[str, int]
+"""The digest of a task's content, and its number among an agent's tasks of the same content."""
+
+
+class TaskKeys:
+    """Finds the keys of a run's tasks: tasks of one key in two runs are the same."""
+
+    def __init__(self, run: StoredRun, *, whole: bool) -> None:
+        """`whole`: all fields of a task identify it, not its input alone."""
+        self._run = run
+        self._whole = whole
+        self._found: dict[GroupId, TaskKey] = {}
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def find(self, identity: RolloutId, row: AnyRow) -> AgentTask:
+        """Return the agent and the task of a row. Rows are given in the order of their identities."""
+        group = read_group(row, identity)
+        if group not in self._found:
+            task = self._run.tasks.row(identity) if identity in self._run.tasks else row
+            content = task_digest(task, whole=self._whole)
+            self._found[group] = content, self._seen[group.agent, content]
+            self._seen[group.agent, content] += 1
+        return group.agent, self._found[group]
+
+
 @dataclass(slots=True)
 class TaskAttempts:
-    """The attempts of one task in one run."""
+    """The attempts of one agent at one task in one run."""
 
+    agent: str
+    key: TaskKey
     index: int
     """The task's index in its run."""
     title: str
@@ -50,8 +75,8 @@ class TaskAttempts:
         return mean(self.scores)
 
 
-TaskKey = tuple[str, int]
-"""The digest of a task's content, and its number among tasks of the same content."""
+AgentTask = tuple[str, TaskKey]
+"""An agent, and a task that it attempts."""
 
 
 class TaskPair(NamedTuple):
@@ -63,12 +88,12 @@ class TaskPair(NamedTuple):
     @property
     def difference(self) -> float:
         """Return the mean score after, less the mean score before."""
-        return self.after.mean - self.before.mean
+        return subtract(self.after.mean, self.before.mean)
 
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Two runs, paired by task."""
+    """Two runs, paired by task and agent."""
 
     pairs: tuple[TaskPair, ...]
     """The tasks with scores in both runs, the largest differences first, losses before gains of the same size."""
@@ -76,6 +101,10 @@ class RunComparison:
     """The tasks of both runs without a score in one of them."""
     only_before: tuple[TaskAttempts, ...]
     only_after: tuple[TaskAttempts, ...]
+    agents: tuple[str, ...] = ()
+    """The agents whose tasks are compared, where the runs have others too."""
+    other_agents: tuple[str, ...] = ()
+    """The agents of one run only, whose tasks are not compared."""
     accounts: tuple[RunAccount, ...] = ()
     """The accounts of both runs, whose means by code are of the compared score."""
 
@@ -91,13 +120,16 @@ class RunComparison:
 
     @property
     def difference(self) -> float | None:
-        """Return the mean difference over the paired tasks; None without pairs."""
-        return mean([pair.difference for pair in self.pairs]) if self.pairs else None
+        """Return the mean score after, less that before, over the paired tasks; None without pairs."""
+        before, after = self.before, self.after
+        return None if before is None or after is None else subtract(after, before)
 
     @property
     def interval(self) -> Interval | None:
         """Return the 95 % confidence interval of the difference, clustered by task; None below 2 pairs."""
-        return compute_interval([pair.difference for pair in self.pairs])
+        return compute_interval(
+            [pair.difference for pair in self.pairs], [pair.before.key for pair in self.pairs]
+        )
 
     @property
     def changed(self) -> tuple[TaskPair, ...]:
@@ -113,8 +145,11 @@ class RunComparison:
             "difference": self.difference,
             "interval_95": [interval.low, interval.high] if interval else None,
             "tasks": len(self.pairs),
+            "agents": list(self.agents),
+            "other_agents": list(self.other_agents),
             "changed": [
                 {
+                    "agent": pair.before.agent,
                     "task_before": pair.before.index,
                     "task_after": pair.after.index,
                     "before": pair.before.scores,
@@ -131,10 +166,21 @@ class RunComparison:
         }
 
 
-def compute_interval(differences: Sequence[float]) -> Interval | None:
-    """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 tasks."""
-    error = compute_clustered_standard_error([difference] for difference in differences)
-    return None if error is None else confidence_interval(mean(differences), error, len(differences))
+def compute_interval(
+    differences: Sequence[float], tasks: Sequence[Hashable] | None = None
+) -> Interval | None:
+    """Return the 95 % confidence interval of the mean of differences, clustered by task; None below 2 tasks.
+
+    `tasks`: the task of each difference; by default each is of another one.
+    """
+    by_task: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for task, difference in zip(
+        range(len(differences)) if tasks is None else tasks, differences, strict=True
+    ):
+        by_task[task].append(difference)
+    clusters = Clusters(by_task.values())
+    error = compute_clustered_standard_error(clusters)
+    return None if error is None else confidence_interval(mean(clusters.samples), error, len(clusters))
 
 
 def compare(
@@ -156,9 +202,35 @@ def compare(
 
 
 def compare_tasks(
-    before: Mapping[TaskKey, TaskAttempts], after: Mapping[TaskKey, TaskAttempts]
+    before: Mapping[AgentTask, TaskAttempts], after: Mapping[AgentTask, TaskAttempts]
 ) -> RunComparison:
-    """Pair the tasks of two runs."""
+    """Pair the tasks of two runs by their agents and contents; by their contents alone if they share no agent."""
+    own, other = ({agent for agent, _ in tasks} for tasks in (before, after))
+    shared = own & other
+    if shared:
+        compared = _pair_tasks(
+            *({key: tasks[key] for key in tasks if key[0] in shared} for tasks in (before, after))
+        )
+        agents = () if own == other else tuple(sorted(shared))
+        return replace(compared, agents=agents, other_agents=tuple(sorted(own ^ other)))
+    (before, left), (after, right) = _drop_agents(before), _drop_agents(after)
+    return replace(_pair_tasks(before, after), other_agents=tuple(sorted(left | right)))
+
+
+def _drop_agents(
+    tasks: Mapping[AgentTask, TaskAttempts],
+) -> tuple[dict[AgentTask, TaskAttempts], set[str]]:
+    """Return the tasks that one agent attempts, without its name, and the agents of the other tasks."""
+    agents = defaultdict(set)
+    for agent, (content, _) in tasks:
+        agents[content].add(agent)
+    alone = {("", key): task for (_, key), task in tasks.items() if len(agents[key[0]]) == 1}
+    return alone, {agent for agent, (content, _) in tasks if len(agents[content]) > 1}
+
+
+def _pair_tasks(
+    before: Mapping[AgentTask, TaskAttempts], after: Mapping[AgentTask, TaskAttempts]
+) -> RunComparison:
     both = [TaskPair(before[key], after[key]) for key in before if key in after]
     scored = [pair for pair in both if pair.before.scores and pair.after.scores]
     return RunComparison(
@@ -177,37 +249,27 @@ def read_attempts(
     *,
     whole_tasks: bool = True,
     account: RunAccount | None = None,
-) -> dict[TaskKey, TaskAttempts]:
-    """Return the attempts of a run's tasks. An attempt without a finite `score` counts as failed.
+) -> dict[AgentTask, TaskAttempts]:
+    """Return the attempts of a run's agents at its tasks. An attempt without a finite `score` counts as failed.
 
     `whole_tasks`: all fields of a task identify it, not its input alone. The rows are added to `account`.
     """
-    tasks: dict[int, TaskAttempts] = {}
-    keys: dict[int, TaskKey] = {}
-    seen: Counter[str] = Counter()
+    tasks: dict[AgentTask, TaskAttempts] = {}
+    keys = TaskKeys(run, whole=whole_tasks)
     for identity in sorted({*run.scored, *run.list_failed()}):
-        if identity.task not in tasks:
-            row = _task_row(run, identity)
-            digest = task_digest(row, whole=whole_tasks)
-            keys[identity.task] = (digest, seen[digest])
-            seen[digest] += 1
-            tasks[identity.task] = TaskAttempts(identity.task, task_title(row))
-        task, value = tasks[identity.task], None
-        if identity in run.scored:
-            row = run.scored.row(identity)
-            value = read_measurements(row).get(score) if is_scored(row) else None
-            if account is not None:
-                account.add_score(row, value)
+        row = (run.scored if identity in run.scored else run.failures).row(identity)
+        agent, key = found = keys.find(identity, row)
+        if found not in tasks:
+            title = task_title(run.tasks.row(identity) if identity in run.tasks else row)
+            tasks[found] = TaskAttempts(agent, key, identity.task, title)
+        value = read_measurements(row).get(score) if is_scored(row) else None
+        if identity in run.scored and account is not None:
+            account.add_score(row, value)
         if value is None:
-            task.failed += 1
+            tasks[found].failed += 1
         else:
-            task.scores.append(value)
-    return {keys[index]: task for index, task in tasks.items()}
-
-
-def _task_row(run: StoredRun, identity: RolloutId) -> AnyRow:
-    rows = next(rows for rows in (run.tasks, run.scored, run.failures) if identity in rows)
-    return rows.row(identity)
+            tasks[found].scores.append(value)
+    return tasks
 
 
 def task_title(row: AnyRow) -> str:

@@ -1,7 +1,9 @@
 """Many models on many environments: their means, all differences with one adjustment, ranks, and regressions.
 
-Models are paired by task within each environment. With several environments their means weigh the same. All p-values,
-of each environment and of the mean over all, are adjusted together, so that the chance of any wrong claim is bounded.
+Models are paired by task within each environment. With several environments their means weigh the same. Environments
+that have tasks in common, as agents of one run on the same tasks, are not independent: the error of the mean over all
+counts their covariance. All p-values, of each environment and of the mean over all, are adjusted together, so that the
+chance of any wrong claim is bounded.
 """
 
 from __future__ import annotations
@@ -9,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from math import fsum, sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import Interval, compute_clustered_standard_error, confidence_interval, mean
+from nemo_gym.metrics.estimators import compute_error_of_average, subtract
 from nemo_gym.rollouts.lookback.comparison import TaskKey
 from nemo_gym.rollouts.lookback.score_tables import (
-    ScoredTask,
     ScoreTable,
     read_tables,
     split_by_agent,
@@ -35,6 +36,7 @@ __all__ = ["rank_runs"]
 
 OVERALL = "overall"
 LEVEL = 0.05
+_ROUNDING = 1e-12
 _NORMAL = NormalDist()
 
 
@@ -138,7 +140,7 @@ def rank_tables(tables: Sequence[ScoreTable], *, adjustment: str = "holm") -> Ra
         )
     columns = {name: _align(tables, name) for name in shared}
     pairs = _compare_all(tables, columns, adjustment)
-    wholes = [mean([mean(columns[name][place]) for name in shared]) for place in range(len(tables))]
+    wholes = [mean([mean(columns[name].means[place]) for name in shared]) for place in range(len(tables))]
     top = OVERALL if len(shared) > 1 else shared[0]
     better = {_order(pair) for pair in pairs if pair.environment == top and pair.is_shown}
     labels = [table.label for table in tables]
@@ -156,30 +158,35 @@ def _shared_tasks(tables: Sequence[ScoreTable], name: str) -> list[TaskKey]:
     return [key for key in first if all(key in other for other in others)]
 
 
-def _align(tables: Sequence[ScoreTable], name: str) -> list[list[float]]:
-    """Return the mean scores of the tasks that all models have, by model, in the same order."""
+class AlignedMeans(NamedTuple):
+    """The mean scores of the tasks of an environment that all models have."""
+
+    tasks: list[TaskKey]
+    means: list[list[float]]
+    """By model, in the order of `tasks`."""
+
+
+def _align(tables: Sequence[ScoreTable], name: str) -> AlignedMeans:
     keys = _shared_tasks(tables, name)
-
-    def means(tasks: Mapping[TaskKey, ScoredTask]) -> list[float]:
-        return [mean(tasks[key].scores) for key in keys]
-
-    return [means(table.environments[name]) for table in tables]
+    return AlignedMeans(
+        keys, [[mean(table.environments[name][key].scores) for key in keys] for table in tables]
+    )
 
 
 def _compare_all(
-    tables: Sequence[ScoreTable], columns: Mapping[str, list[list[float]]], adjustment: str
+    tables: Sequence[ScoreTable], columns: Mapping[str, AlignedMeans], adjustment: str
 ) -> list[ComparedPair]:
     found: list[tuple[str, int, int, PairedTest, int]] = []
     for one, other in combinations(range(len(tables)), 2):
-        tests = []
-        for name, means in columns.items():
-            differences = [a - b for a, b in zip(means[one], means[other], strict=True)]
+        by_task = []
+        for name, (tasks, means) in columns.items():
+            differences = [*map(subtract, means[one], means[other])]
             if (test := compare_paired(differences)) is not None:
                 found.append((name, one, other, test, len(differences)))
-                tests.append((test, len(differences)))
-        if len(columns) > 1 and len(tests) == len(columns):
-            whole = _combine([test for test, _ in tests])
-            found.append((OVERALL, one, other, whole, sum(count for _, count in tests)))
+                by_task.append(dict(zip(tasks, differences, strict=True)))
+        if len(columns) > 1 and len(by_task) == len(columns):
+            count = len({task for each in by_task for task in each})
+            found.append((OVERALL, one, other, _combine(by_task), count))
     adjusted = ADJUSTMENTS[adjustment]([test.p_value for _, _, _, test, _ in found])
     return [
         ComparedPair(name, tables[one].label, tables[other].label, test.difference, test.p_value, p, count)
@@ -187,13 +194,21 @@ def _compare_all(
     ]
 
 
-def _combine(tests: Sequence[PairedTest]) -> PairedTest:
-    """Return the test of the mean of independent differences, by the normal distribution."""
-    difference = fsum(test.difference for test in tests) / len(tests)
-    error = sqrt(fsum(test.standard_error**2 for test in tests)) / len(tests)
-    if not error:
+def _combine(environments: Sequence[Mapping[TaskKey, float]]) -> PairedTest:
+    """Return the test of the mean of environments' differences, by the normal distribution."""
+    difference = mean([mean([*each.values()]) for each in environments])
+    error = _compute_error(environments)
+    if error <= _ROUNDING * abs(difference):
         return PairedTest(difference, 0.0, 0.0 if difference else 1.0)
     return PairedTest(difference, error, 2 * _NORMAL.cdf(-abs(difference) / error))
+
+
+def _compute_error(environments: Sequence[Mapping[TaskKey, float]]) -> float:
+    """Return the standard error of the mean of environments' means, of values by task."""
+    return (
+        compute_error_of_average([{key: [value] for key, value in each.items()} for each in environments])
+        or 0.0
+    )
 
 
 def _order(pair: ComparedPair) -> tuple[str, str]:
@@ -203,40 +218,37 @@ def _order(pair: ComparedPair) -> tuple[str, str]:
 def _describe_model(
     table: ScoreTable,
     place: int,
-    columns: Mapping[str, list[list[float]]],
+    columns: Mapping[str, AlignedMeans],
     whole: float,
     rank: RankInterval,
 ) -> RankedModel:
-    means = {name: mean(values[place]) for name, values in columns.items()}
+    means = {name: mean(column.means[place]) for name, column in columns.items()}
     errors = {
-        name: compute_clustered_standard_error([each] for each in values[place])
-        for name, values in columns.items()
+        name: compute_clustered_standard_error([each] for each in column.means[place])
+        for name, column in columns.items()
     }
     intervals = {
-        name: confidence_interval(means[name], error, len(columns[name][place]))
+        name: confidence_interval(means[name], error, len(columns[name].tasks))
         for name, error in errors.items()
         if error is not None
     }
     if len(columns) > 1:
         means[OVERALL] = whole
         if len(intervals) == len(columns):
-            error = sqrt(fsum((each or 0.0) ** 2 for each in errors.values())) / len(columns)
-            half = _NORMAL.inv_cdf(0.975) * error
+            by_task = [dict(zip(tasks, own[place], strict=True)) for tasks, own in columns.values()]
+            half = _NORMAL.inv_cdf(0.975) * _compute_error(by_task)
             intervals[OVERALL] = Interval(whole - half, whole + half)
     return RankedModel(table.label, table.identity, means, intervals, rank)
 
 
-def _notes(tables: Sequence[ScoreTable], columns: Mapping[str, list[list[float]]]) -> list[str]:
+def _notes(tables: Sequence[ScoreTable], columns: Mapping[str, AlignedMeans]) -> list[str]:
     notes = []
-    for name, means in columns.items():
+    for name, (tasks, _) in columns.items():
         most = max(len(table.environments[name]) for table in tables)
-        if len(means[0]) < most:
-            notes.append(
-                f"{name}: {len(means[0]):,} of {most:,} tasks have a score of every model, and count"
-            )
+        if len(tasks) < most:
+            notes.append(f"{name}: {len(tasks):,} of {most:,} tasks have a score of every model, and count")
     left = {name for table in tables for name in table.environments} - set(columns)
     if left:
         notes.append(f"not compared, because a model lacks them: {', '.join(sorted(left))}")
-    if any(table.is_weighted for table in tables):
-        notes.append("a run with --until draws some tasks rarely: tasks without a draw are left out")
+    notes += dict.fromkeys(f"{table.path}: {table.estimate}" for table in tables if table.estimate)
     return notes

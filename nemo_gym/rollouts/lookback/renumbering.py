@@ -20,6 +20,7 @@ from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.numbering import GroupId
 from nemo_gym.rows.parts import read_agent_or_unknown, read_params, read_response
 from nemo_gym.rows.timing import read_seconds
 
@@ -43,7 +44,7 @@ class Renumbering:
     identities: list[Mapping[RolloutId, RolloutId | None]] = field(default_factory=list)
     """For each shard: its identities with those in the merged run; None for a copy."""
     repeated_tasks: Counter[str] = field(default_factory=Counter)
-    """By agent: the tasks of shards that earlier shards have."""
+    """By agent: the tasks of shards that it attempts in earlier shards too."""
     copies: Counter[str] = field(default_factory=Counter)
     """By agent: the rows that earlier shards have."""
 
@@ -79,6 +80,7 @@ def renumber(shards: Sequence[ShardFiles]) -> Renumbering:
     result, known = Renumbering(), _KnownTasks()
     repeats: defaultdict[int, set[int]] = defaultdict(set)
     lines: defaultdict[int, set[bytes]] = defaultdict(set)
+    attempted: set[GroupId] = set()
     following = 0
     for shard in shards:
         places, content = _group_places(shard), _Contents()
@@ -90,11 +92,13 @@ def renumber(shards: Sequence[ShardFiles]) -> Renumbering:
             number = known.find(*keys)
             if number is None:
                 number = task + following
-            else:
-                result.repeated_tasks[read_agent_or_unknown(row)] += 1
             known.add(number, *keys)
             copied = set(_find_copies(shard, places[task], lines[number]))
-            result.copies[read_agent_or_unknown(row)] += len(copied)
+            agents = _read_agents(places[task])
+            result.copies.update(agents[repeat] for repeat in copied)
+            groups = {GroupId(number, agent) for agent in agents.values()}
+            result.repeated_tasks.update(group.agent for group in groups & attempted)
+            attempted |= groups
             merged |= _place_repeats(task, number, places[task], copied, repeats[number])
             last = max(last, number + 1)
         following = last
@@ -106,7 +110,7 @@ def _place_repeats(
     task: int, number: int, places: _TaskPlaces, copied: set[int], taken: set[int]
 ) -> Iterator[tuple[RolloutId, RolloutId | None]]:
     """Yield the identities of a task's rollouts in the merged run, and add their repeats to `taken`."""
-    own = places.repeats - copied
+    own = places.repeats.keys() - copied
     shift = max(taken) + 1 if own & taken else 0
     for repeat in places.repeats:
         yield RolloutId(task, repeat), None if repeat in copied else RolloutId(number, repeat + shift)
@@ -117,7 +121,8 @@ def _place_repeats(
 class _TaskPlaces:
     """The rows of one task in a shard."""
 
-    repeats: set[int] = field(default_factory=set)
+    repeats: dict[int, tuple[PlacedRows, PlacedRow]] = field(default_factory=dict)
+    """The first row of each repeat, with its file."""
     rows: list[PlacedRow] = field(default_factory=list)
     first: tuple[PlacedRows, PlacedRow] | None = None
     """Its task row, else its first row."""
@@ -128,7 +133,7 @@ def _group_places(shard: ShardFiles) -> dict[int, _TaskPlaces]:
     for file in (shard.tasks, shard.rows, shard.failures):
         for place in file.places:
             group = groups[place.identity.task]
-            group.repeats.add(place.identity.repeat)
+            group.repeats.setdefault(place.identity.repeat, (file, place))
             group.first = group.first or (file, place)
             if file is shard.rows:
                 group.rows.append(place)
@@ -141,6 +146,14 @@ def _read_task(shard: ShardFiles, places: _TaskPlaces) -> tuple[AnyRow, bool]:
     file, place = places.first
     where = f"{place.identity} for {file.path}"
     return read_object(file.line(place), where, code="damaged_output"), file is shard.tasks
+
+
+def _read_agents(places: _TaskPlaces) -> dict[int, str]:
+    """Return the agent of each repeat of a task."""
+    return {
+        repeat: read_agent_or_unknown(object_in(file.line(place)) or {})
+        for repeat, (file, place) in places.repeats.items()
+    }
 
 
 class _Contents:

@@ -23,8 +23,8 @@ from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics import (
     AgentMetrics,
     has_partial_rewards,
+    read_pass_curve,
     read_time_account,
-    reward_by_k,
     reward_interval,
 )
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
@@ -197,8 +197,6 @@ def render_report(
         yield f"<p><strong>{escape(note)}</strong></p>\n"
     yield from (f"<p>{escape(line)}</p>\n" for line in told)
     yield from (f"<p>{escape(line)}</p>\n" for line in estimate)
-    if estimate:
-        yield "<p>The figures below are of the rows, in which uncertain tasks have more.</p>\n"
     for name, figures in sorted(agents.items()):
         yield f"<h2>{escape(name)}</h2>\n"
         yield from _section(figures)
@@ -220,7 +218,7 @@ def _section(figures: AgentFigures) -> Iterator[str]:
     ):
         if values:
             yield bar_chart(name, histogram(values))
-    if (passed := reward_by_k(metrics, "pass")) and not has_partial_rewards(metrics):
+    if (passed := read_pass_curve(metrics)) and not has_partial_rewards(metrics):
         yield curve_chart("pass@k", passed)
     yield "</div>\n"
     if figures.failures:
@@ -238,7 +236,7 @@ def _headline(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         interval = f"{bounds.low:.4g} to {bounds.high:.4g}, with 95 % confidence" if bounds else ""
         yield "mean reward", f"{metrics['mean/reward']:.4g}", interval
     is_best = has_partial_rewards(metrics)
-    for k, percent in reward_by_k(metrics, "pass").items():
+    for k, percent in read_pass_curve(metrics).items():
         if k & (k - 1) == 0:  # a row for each power of two; the curve has all
             yield (
                 f"{'best' if is_best else 'pass'}@{k}",

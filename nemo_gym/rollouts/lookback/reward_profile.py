@@ -1,6 +1,7 @@
 """Reward statistics of each task, for choosing the tasks of a curriculum.
 
-A profile row is the task row as sent to the agent, with these fields:
+A task that several agents attempt has a profile of each: a task that is hard for one may be easy for another. A profile
+row is the task row as sent to the agent, with these fields:
 
     avg_reward, std_reward       over its scored rollouts; sample standard deviation, 0 for one
     min_reward, max_reward
@@ -30,6 +31,7 @@ from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rows.compose import drop_reserved, number_task, select_request
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.numbering import GroupId, read_group
 from nemo_gym.rows.verdict import read_reward
 
 _TOKENS = "output_tokens"
@@ -37,7 +39,7 @@ _TOKENS = "output_tokens"
 
 @dataclass(slots=True)
 class TaskProfile:
-    """The rollouts of one task."""
+    """The rollouts of one task by one agent."""
 
     first: RolloutId
     """A rollout of the task, to find its task row."""
@@ -84,7 +86,7 @@ class PassRates:
 
 @dataclass(slots=True)
 class ProfileSummary:
-    """Counts of tasks by their pass rates."""
+    """Counts of profiles by their pass rates. A task that several agents attempt has several."""
 
     tasks: int = 0
     written: int = 0
@@ -93,6 +95,8 @@ class ProfileSummary:
     sometimes_passed: int = 0
     """Tasks whose rollouts differ, so that a policy can learn from them."""
     unscored: int = 0
+    further: int = 0
+    """Profiles beyond the first of their task."""
     account: RunAccount | None = field(default=None, compare=False)
     """The account of the run."""
 
@@ -102,7 +106,6 @@ class ProfileSummary:
         return counts | ({"run": self.account.to_json()} if self.account is not None else {})
 
     def note(self, rate: float | None) -> None:
-        self.tasks += 1
         if rate is None:
             self.unscored += 1
         elif rate == 0.0:
@@ -113,14 +116,14 @@ class ProfileSummary:
             self.sometimes_passed += 1
 
 
-def profile_tasks(run: StoredRun, account: RunAccount | None = None) -> dict[int, TaskProfile]:
-    """Return the profiles of a run's tasks by index, and add its rows to `account`."""
-    profiles: dict[int, TaskProfile] = {}
+def profile_tasks(run: StoredRun, account: RunAccount | None = None) -> dict[GroupId, TaskProfile]:
+    """Return the profiles of a run's tasks by task and agent, and add its rows to `account`."""
+    profiles: dict[GroupId, TaskProfile] = {}
     for identity in run.scored:
         row = run.scored.row(identity)
         if account is not None:
             account.add(row)
-        profile = profiles.setdefault(identity.task, TaskProfile(identity))
+        profile = profiles.setdefault(read_group(row, identity), TaskProfile(identity))
         reward, measurements = read_reward(row), read_measurements(row)
         if reward is None:
             profile.failed += 1
@@ -129,14 +132,15 @@ def profile_tasks(run: StoredRun, account: RunAccount | None = None) -> dict[int
         if _TOKENS in measurements:
             profile.output_tokens.append(measurements[_TOKENS])
     for identity in run.list_failed():
-        profiles.setdefault(identity.task, TaskProfile(identity)).failed += 1
+        group = read_group(run.failures.row(identity), identity)
+        profiles.setdefault(group, TaskProfile(identity)).failed += 1
     return dict(sorted(profiles.items()))
 
 
 def write_profile(
     run: StoredRun, output: Path, *, pass_threshold: float = 1.0, rates: PassRates | None = None
 ) -> ProfileSummary:
-    """Write a profile row for each task of `run` within `rates`, ordered by task.
+    """Write a profile row for each task of `run` within `rates`, ordered by task and agent.
 
     Raises `ConfigError` if `output` is a file of `run`.
     """
@@ -144,8 +148,11 @@ def write_profile(
     rates = rates or PassRates()
     account = run.open_account()
     summary = ProfileSummary(account=account)
+    profiles = profile_tasks(run, account)
+    summary.tasks = len({group.task for group in profiles})
+    summary.further = len(profiles) - summary.tasks
     with replacing(output) as file:
-        for profile in profile_tasks(run, account).values():
+        for profile in profiles.values():
             rate = profile.pass_rate(pass_threshold)
             summary.note(rate)
             if rates.keeps(rate):

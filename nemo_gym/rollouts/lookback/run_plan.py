@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import mean
+from nemo_gym.rollouts.lookback.comparison import TaskKey
 from nemo_gym.rollouts.lookback.score_tables import ScoreTable, read_scores
 from nemo_gym.statistics.planning import (
     Spread,
@@ -97,7 +99,7 @@ def _count_tasks(table: ScoreTable | None) -> int:
             code="no_tasks",
             remedy="Give +tasks=200 (gym: --tasks 200), or the rows of an earlier run.",
         )
-    return sum(map(len, table.environments.values()))
+    return len(table.tasks)
 
 
 def _find_spread(table: ScoreTable | None, against: Path | None, rate: float) -> tuple[Spread, float, str]:
@@ -113,30 +115,51 @@ def _find_spread(table: ScoreTable | None, against: Path | None, rate: float) ->
 
 
 def _measure(table: ScoreTable) -> Spread:
-    spread = measure_spread([task.scores for tasks in table.environments.values() for task in tasks.values()])
-    if spread is None:
+    found = [
+        (len(sample), spread)
+        for sample in table.list_samples()
+        if (spread := measure_spread([*sample.values()])) is not None
+    ]
+    if not found:
         raise ConfigError(
             f"{table.path} has one rollout of each task, which tells nothing of their spread",
             code="no_repeats",
             remedy="Plan from a run with two repeats or more, or from stated assumptions: --tasks N --rate 0.7.",
         )
-    return spread
+    whole = sum(count for count, _ in found)
+    return Spread(
+        fsum(count * spread.within for count, spread in found) / whole,
+        fsum(count * spread.between for count, spread in found) / whole,
+    )
 
 
 def _measure_differences(one: ScoreTable, other: ScoreTable, within: float) -> float:
     """Return the variance of the differences of tasks' means that the variance within tasks does not explain."""
-    pairs = [
-        (tasks[key].scores, other.environments[name][key].scores)
-        for name, tasks in one.environments.items()
-        for key in tasks
-        if key in other.environments.get(name, {})
+    found = [
+        (len(pairs), _measure_apart(pairs, within))
+        for sample in one.list_samples()
+        if len(pairs := _pair_scores(sample, other)) > 1
     ]
-    if len(pairs) < 2:
+    if not found:
         raise ConfigError(
             f"{one.path} and {other.path} share fewer than two tasks",
             code="nothing_to_compare",
             remedy="Compare runs of the same tasks.",
         )
+    return fsum(count * apart for count, apart in found) / sum(count for count, _ in found)
+
+
+def _pair_scores(
+    sample: Mapping[tuple[str, TaskKey], list[float]], other: ScoreTable
+) -> list[tuple[list[float], list[float]]]:
+    return [
+        (scores, other.environments[name][key].scores)
+        for (name, key), scores in sample.items()
+        if key in other.environments.get(name, {})
+    ]
+
+
+def _measure_apart(pairs: Sequence[tuple[list[float], list[float]]], within: float) -> float:
     differences = [mean(a) - mean(b) for a, b in pairs]
     center = mean(differences)
     whole = sum((each - center) ** 2 for each in differences) / (len(pairs) - 1)

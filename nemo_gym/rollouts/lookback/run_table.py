@@ -6,7 +6,6 @@ those of the run's metrics, over all of its tasks; a paired difference is over t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
@@ -20,21 +19,22 @@ from nemo_gym.metrics import (
     has_partial_rewards,
     mean,
     measure_interval,
+    read_pass_curve,
     read_time_account,
+    reward_by_k,
 )
+from nemo_gym.metrics.estimators import subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
-from nemo_gym.rollouts.lookback.comparison import TaskKey, compute_interval, task_title
+from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, compute_interval, task_title
 from nemo_gym.rollouts.lookback.score_tables import DEFAULT_SCORE, ScoredTask, label_runs, name_run
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.output.run_facts import KeyDifference, RunFacts, find_differences, read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
-from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.compose import number_row
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.identity import RolloutId, identity_in
-from nemo_gym.rows.parts import read_agent_or_unknown
+from nemo_gym.rows.identity import identity_in
 from nemo_gym.rows.verdict import is_scored
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class Cell:
     high: float | None
     """The 95 % interval of the mean, clustered by task, within the range of scores; None below two tasks."""
     best_at: dict[int, float]
-    """k → the expected best score of k rollouts of a task."""
+    """k → the expected best score of k rollouts of a task, over the tasks with so many scores."""
+    largest_k: int
+    """The largest k that tables show: at least half of the tasks with a score have as many."""
     is_pass: bool
     """Whether all scores are 0 or 1, so that `best_at` is pass@k."""
     tokens: float | None
@@ -118,7 +120,7 @@ class RunTable:
                 **{
                     key: value
                     for key, value in asdict(cell).items()
-                    if key not in ("best_at", "phases", "is_pass")
+                    if key not in ("best_at", "largest_k", "phases", "is_pass")
                 },
                 **{f"{'pass' if cell.is_pass else 'best'}@{k}": value for k, value in cell.best_at.items()},
                 **{f"seconds/{phase}": seconds for phase, seconds in cell.phases.items()},
@@ -199,16 +201,21 @@ def _read_run(
     with closing(StoredRun(path, problems)) as run:
         account = run.open_account()
         metrics: dict[str, AgentMetrics] = {}
-        reader = _TaskReader(run, whole_tasks)
+        scores: dict[str, dict[TaskKey, ScoredTask]] = {}
+        keys = TaskKeys(run, whole=whole_tasks)
         for identity in sorted({*run.scored, *run.list_failed()}):
             row: AnyRow = (run.scored if identity in run.scored else run.failures).row(identity)
             row = row if identity_in(row) is not None else number_row(row, identity)
-            agent = read_agent_or_unknown(row)
+            agent, key = keys.find(identity, row)
             record = metrics.setdefault(agent, AgentMetrics(scores=(score,))).add(row)
             value = record.measurements.get(score) if is_scored(row) else None
             if identity in run.scored:
                 account.add_score(row, value)
-            reader.add(agent, identity, row, value)
+            tasks = scores.setdefault(agent, {})
+            if key not in tasks:
+                tasks[key] = ScoredTask(identity.task, task_title(row))
+            if value is not None:
+                tasks[key].scores.append(value)
     start = manifest.starts[-1] if manifest is not None and manifest.starts else {}
     return TableRun(
         path,
@@ -220,42 +227,13 @@ def _read_run(
             for agent, each in sorted(metrics.items())
         },
         account,
-        reader.tasks,
+        scores,
     )
-
-
-class _TaskReader:
-    """Gathers the scores of a run by environment and content of the task."""
-
-    def __init__(self, run: StoredRun, whole_tasks: bool) -> None:
-        self._run = run
-        self._whole = whole_tasks
-        self._keys: dict[tuple[str, int], TaskKey] = {}
-        self._seen: Counter[tuple[str, str]] = Counter()
-        self.tasks: dict[str, dict[TaskKey, ScoredTask]] = {}
-
-    def add(self, agent: str, identity: RolloutId, row: AnyRow, value: float | None) -> None:
-        """Add an attempt; None for one without a score, which still numbers tasks of equal content."""
-        place = agent, identity.task
-        tasks = self.tasks.setdefault(agent, {})
-        if place not in self._keys:
-            task = self._run.tasks.row(identity) if identity in self._run.tasks else row
-            content = task_digest(task, whole=self._whole)
-            self._keys[place] = content, self._seen[agent, content]
-            self._seen[agent, content] += 1
-            tasks[self._keys[place]] = ScoredTask(identity.task, task_title(row))
-        if value is not None:
-            tasks[self._keys[place]].scores.append(value)
 
 
 def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
     interval = measure_interval(metrics, score)
     times = read_time_account(agent, metrics)
-    best = (
-        (int(key.removeprefix("pass@").partition("/")[0]), value)
-        for key, value in metrics.items()
-        if key.startswith("pass@") and key.endswith(f"/{score}") and key[5 : -len(score) - 1].isdecimal()
-    )
     rollouts = metrics.get("count/rollouts", 0)
     scored = metrics.get("count/scored", 0)
     return Cell(
@@ -265,7 +243,8 @@ def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
         mean=metrics.get(f"mean/{score}"),
         low=interval.low if interval else None,
         high=interval.high if interval else None,
-        best_at={k: value / 100 for k, value in sorted(best)},
+        best_at={k: value / 100 for k, value in reward_by_k(metrics, "pass", score).items()},
+        largest_k=max(read_pass_curve(metrics, score), default=1),
         is_pass=not has_partial_rewards(metrics, score),
         tokens=metrics.get("mean/total_tokens", metrics.get("mean/output_tokens")),
         seconds=times.seconds if times else None,
@@ -277,14 +256,12 @@ def _pair_all(runs: Sequence[TableRun], environments: Sequence[str]) -> Iterator
     for environment in environments:
         for before, after in combinations(runs, 2):
             own, other = (run.scores.get(environment, {}) for run in (before, after))
-            differences = [
-                mean(other[key].scores) - mean(task.scores)
-                for key, task in own.items()
-                if task.scores and key in other and other[key].scores
-            ]
-            if differences:
-                interval = compute_interval(differences)
+            shared = [key for key, task in own.items() if task.scores and key in other and other[key].scores]
+            if shared:
+                means, others = ([mean(tasks[key].scores) for key in shared] for tasks in (own, other))
+                interval = compute_interval([*map(subtract, others, means)])
                 low, high = (interval.low, interval.high) if interval else (None, None)
+                difference = subtract(mean(others), mean(means))
                 yield PairedDifference(
-                    environment, before.label, after.label, mean(differences), low, high, len(differences)
+                    environment, before.label, after.label, difference, low, high, len(shared)
                 )

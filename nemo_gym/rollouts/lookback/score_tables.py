@@ -15,15 +15,15 @@ from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import read_record
-from nemo_gym.rollouts.lookback.comparison import TaskKey, task_title
+from nemo_gym.rollouts.lookback.account import describe_estimate
+from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest
 from nemo_gym.rollouts.output.run_facts import read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
-from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.keys import REWARD_KEY
-from nemo_gym.rows.parts import read_agent_or_unknown, read_usage
+from nemo_gym.rows.parts import read_usage
 
 DEFAULT_SCORE = REWARD_KEY
 _DIGITS = 12
@@ -50,8 +50,34 @@ class ScoreTable:
     environments: dict[str, dict[TaskKey, ScoredTask]]
     output_tokens: float = 0.0
     rollouts: int = 0
-    is_weighted: bool = False
-    """Whether the run drew uncertain tasks more often, so that its estimate is not the mean of its rows."""
+    estimate: str | None = None
+    """What a run estimates that drew uncertain tasks more often, so that it is no mean of its rows."""
+
+    @property
+    def tasks(self) -> set[TaskKey]:
+        """Return the tasks, each once, whatever the number of its agents."""
+        return {key for tasks in self.environments.values() for key in tasks}
+
+    @property
+    def shares_tasks(self) -> bool:
+        """Return whether several agents attempt a task."""
+        return sum(map(len, self.environments.values())) > len(self.tasks)
+
+    def list_samples(self) -> list[dict[tuple[str, TaskKey], list[float]]]:
+        """Return the scores of the tasks of which a spread can be measured together.
+
+        Those of several environments are one sample of tasks. Agents of the same tasks are a sample each: their means
+        differ by more than their tasks.
+        """
+        samples: list[dict[tuple[str, TaskKey], list[float]]] = [
+            {(name, key): task.scores for key, task in tasks.items()}
+            for name, tasks in self.environments.items()
+        ]
+        return (
+            samples
+            if self.shares_tasks
+            else [{place: own for each in samples for place, own in each.items()}]
+        )
 
 
 def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = True) -> ScoreTable:
@@ -67,26 +93,19 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             name_run(path, told),
             digest(told)[:_DIGITS] if told else None,
             {},
-            is_weighted=run.files.draws.exists(),
+            estimate=describe_estimate(run.files),
         )
-        keys: dict[tuple[str, int], TaskKey] = {}
-        seen: Counter[tuple[str, str]] = Counter()
+        keys = TaskKeys(run, whole=whole_tasks)
         for identity in sorted(run.scored):
             row = run.scored.row(identity)
+            agent, key = keys.find(identity, row)
             value = read_record(row).measurements.get(score)
             if value is None:
                 continue
-            agent = read_agent_or_unknown(row)
             tasks = table.environments.setdefault(agent, {})
-            place = (agent, identity.task)
-            if place not in keys:
-                content = task_digest(
-                    run.tasks.row(identity) if identity in run.tasks else row, whole=whole_tasks
-                )
-                keys[place] = (content, seen[agent, content])
-                seen[agent, content] += 1
-                tasks[keys[place]] = ScoredTask(identity.task, task_title(row))
-            tasks[keys[place]].scores.append(value)
+            if key not in tasks:
+                tasks[key] = ScoredTask(identity.task, task_title(row))
+            tasks[key].scores.append(value)
             table.rollouts += 1
             table.output_tokens += float(read_usage(row).get("output_tokens") or 0)
     if not table.rollouts:
@@ -136,6 +155,6 @@ def label_runs(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
 def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
     """Return a table for each agent of a run, as if each were a model in one `environment`."""
     return [
-        ScoreTable(table.path, agent, table.identity, {environment: tasks}, is_weighted=table.is_weighted)
+        ScoreTable(table.path, agent, table.identity, {environment: tasks}, estimate=table.estimate)
         for agent, tasks in table.environments.items()
     ]

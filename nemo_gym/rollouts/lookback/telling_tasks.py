@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.score_tables import ScoreTable, read_tables
+from nemo_gym.rollouts.lookback.score_tables import ScoreTable, read_tables, split_by_agent
 from nemo_gym.statistics.task_information import (
     SmallerSet,
     TaskInformation,
@@ -60,9 +60,13 @@ class TellingTasks:
 def find_telling_tasks(paths: Sequence[Path], *, score: str | None = None) -> TellingTasks:
     """Return the figures of the tasks of runs, one run a model. Scores have to lie in [0, 1].
 
+    If several agents of a run attempt a task, each of them is a model.
+
     Raises `ConfigError` for a run that is missing or damaged, and for scores outside.
     """
     tables = read_tables(paths, score)
+    if any(table.shares_tasks for table in tables):
+        tables = [model for table in tables for model in _split(table, is_alone=len(tables) == 1)]
     for table in tables:
         _refuse_others(table)
     places = {
@@ -91,6 +95,13 @@ def find_telling_tasks(paths: Sequence[Path], *, score: str | None = None) -> Te
         for place, each, information in zip(order, rewards, describe_tasks(rewards), strict=True)
     ]
     return TellingTasks([table.label for table in tables], tasks, choose_smaller_set(rewards))
+
+
+def _split(table: ScoreTable, *, is_alone: bool) -> list[ScoreTable]:
+    models = split_by_agent(table, "all agents")
+    for model in models:
+        model.label = model.label if is_alone else f"{table.label} {model.label}"
+    return models
 
 
 def _refuse_others(table: ScoreTable) -> None:

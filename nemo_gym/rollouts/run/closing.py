@@ -22,6 +22,7 @@ _SHOWN_K = 3
 _SHOWN_CALLS = 5
 _ONLY_KNOWN = ("tokens", "seconds")
 """Columns that are left out if no agent has a figure."""
+_OVERALL = "overall: counts are of all agents; the other figures are the means of those of the agents"
 _FAMILY = {False: "pass", True: "best"}
 
 
@@ -40,7 +41,8 @@ def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None 
     table = agent_table(summary, width)
     for line in table:
         console.print(line)
-    for text in (*_marks(summary.agents, table), *_write_closing_lines(summary)):
+    about_overall = [_OVERALL] if summary.overall else []
+    for text in (*_marks(summary.agents, table), *about_overall, *_write_closing_lines(summary)):
         console.print(fold_text(text, width), markup=False)
 
 
@@ -108,7 +110,7 @@ def _cells(agent: AgentSummary, ks: Sequence[int], *, is_best: bool) -> list[str
 
 def _choose_shown_k(agents: Sequence[AgentSummary]) -> list[int]:
     """Return at most three values of k: the first, the last and one between."""
-    ks = sorted({k for agent in agents for k in (*agent.pass_at, *agent.short_tasks)})
+    ks = sorted({k for agent in agents for k in agent.pass_at or agent.short_tasks})
     return ks if len(ks) <= _SHOWN_K else [ks[0], max(k for k in ks if 2 * k <= ks[-1]), ks[-1]]
 
 
@@ -184,7 +186,8 @@ def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[st
     }
     counts = [f"{count:,} of {tasks:,} at k = {k}" for k, count in short.items() if count]
     if counts:
-        yield f"* without the tasks that have fewer than k rewards: {', '.join(counts)}"
+        of_agents = ", counted for each agent" if len(agents) > 1 else ""
+        yield f"* without the tasks that have fewer than k rewards{of_agents}: {', '.join(counts)}"
 
 
 def _losses(summary: CollectSummary) -> Iterator[str]:

@@ -113,18 +113,18 @@ class RunExecution:
             seconds = monotonic() - started
             estimate = self._end_draws()
             results, missing = await self._write_metrics(plan)
-            overall = await asyncio.to_thread(self.metrics.overall, self.planned)
+            average = await asyncio.to_thread(self.metrics.average, self.planned)
         except BaseException as error:
             self.close_files({"end": "broken", "error": repr(error)})
             raise
         durable = await self.durable.end(is_complete=self.stop.reason is None) if self.durable else []
         summary = CollectSummary(
             files=self.journal.files,
-            agents=self._summarize(results, estimate),
+            agents=(agents := self._summarize(results, estimate)),
             counters=self.counters,
             seconds=seconds,
             resumed=self.journal.resumed,
-            overall=summarize_overall(overall) if overall else None,
+            overall=summarize_overall(agents, average) if agents and average and not estimate else None,
             failures=self.counters.failure_groups.rank_groups(),
             failed_tool_calls=self.metrics.rank_failed_tool_calls(),
             logs=self.gym.logs,

@@ -19,12 +19,14 @@ import orjson
 from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
 from nemo_gym.metrics import (
     AgentMetrics,
+    AgentsAverage,
     AggregateResult,
     CallSeconds,
     FailedCalls,
     Planned,
     RolloutRecord,
     ToolTally,
+    average_agents,
     read_measurements,
     read_record,
 )
@@ -127,20 +129,10 @@ class RunMetrics:
         """Return the metrics by agent, including agents without a settled rollout."""
         return {agent: self._result(agent, planned.get(agent)) for agent in sorted({*planned, *self._agents})}
 
-    def overall(self, planned: Mapping[str, Planned]) -> AggregateResult | None:
-        """Return the metrics of all agents together; None below two agents, or if agents share task indices."""
-        if len({*planned, *self._agents}) < 2:
-            return None
-        whole = AgentMetrics()
-        for metrics in self._agents.values():
-            whole.merge(metrics)
-        plans = planned.values()
-        try:
-            return whole.result(
-                Planned(sum(each.tasks for each in plans), sum(each.rollouts for each in plans))
-            )
-        except InputError:
-            return None
+    def average(self, planned: Mapping[str, Planned]) -> AgentsAverage | None:
+        """Return the mean of the agents' mean rewards; None below two agents."""
+        agents = {*planned, *self._agents}
+        return average_agents([self._agents[agent] for agent in sorted(agents)]) if len(agents) > 1 else None
 
     def _result(self, agent: str, planned: Planned | None) -> AggregateResult:
         try:

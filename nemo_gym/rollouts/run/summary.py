@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nemo_gym.metrics import (
+    AgentsAverage,
     AggregateResult,
     FailedCalls,
     Planned,
     TimeAccount,
     has_partial_rewards,
+    mean,
+    read_pass_curve,
     read_time_account,
     reward_by_k,
     reward_interval,
@@ -51,9 +54,9 @@ class AgentSummary:
     ci95: tuple[float, float] | None
     """The 95 % interval of the mean, clustered by task, within the range of rewards: at least 0 to 1."""
     pass_at: dict[int, float]
-    """k → pass@k of the reward, in percent."""
+    """k → pass@k of the reward, in percent, for each k of which half of the tasks with a reward have as many."""
     short_tasks: dict[int, int]
-    """k → tasks with fewer than k rewards, which pass@k leaves out; only where there are any."""
+    """k → tasks with fewer than k rewards, which `pass_at` leaves out; only where there are any."""
     coverage: float | None
     """Percent of the planned rollouts that have a reward."""
     has_partial_rewards: bool = False
@@ -80,7 +83,10 @@ class CollectSummary:
     seconds: float
     resumed: bool = False
     overall: AgentSummary | None = None
-    """The results of all agents together, if there are several."""
+    """The results of several agents together: sums of counts, and means of the agents' figures.
+
+    A run with an aim has none: its estimate is over all agents.
+    """
     stop: StopReason | None = None
     """The reason for an early end, if any."""
     failures: list[FailureGroup] = field(default_factory=list)
@@ -181,12 +187,39 @@ def summarize_agents(
     ]
 
 
-def summarize_overall(result: AggregateResult) -> AgentSummary:
-    """Return the main figures of the metrics of all agents together."""
-    return _summarize("overall", result["agent_metrics"], None)
+def summarize_overall(agents: Sequence[AgentSummary], average: AgentsAverage) -> AgentSummary:
+    """Return the figures of several agents together: sums of counts, and means of figures that all agents have.
+
+    Rollouts of two agents are no sample of one policy, so no figure is computed over both.
+    """
+    largest = max(agent.tasks for agent in agents)
+    tasks = max(largest, average.tasks) if average.shares_tasks else sum(agent.tasks for agent in agents)
+    rollouts = sum(agent.rollouts for agent in agents)
+    covered = [agent.coverage * agent.rollouts for agent in agents if agent.coverage is not None]
+    ks = [k for k in agents[0].pass_at if all(k in agent.pass_at for agent in agents)]
+    tokens = [agent.tokens for agent in agents if agent.tokens is not None]
+    seconds = [agent.times.seconds for agent in agents if agent.times is not None]
+    return AgentSummary(
+        agent="overall",
+        tasks=tasks,
+        rollouts=rollouts,
+        completed=sum(agent.completed for agent in agents),
+        truncated=sum(agent.truncated for agent in agents),
+        failed=sum(agent.failed for agent in agents),
+        missing=sum(agent.missing for agent in agents),
+        mean_reward=average.mean,
+        ci95=(average.interval.low, average.interval.high) if average.interval else None,
+        pass_at={k: mean([agent.pass_at[k] for agent in agents]) for k in ks},
+        short_tasks={k: count for k in ks if (count := sum(agent.short_tasks.get(k, 0) for agent in agents))},
+        coverage=sum(covered) / rollouts if rollouts and len(covered) == len(agents) else None,
+        has_partial_rewards=any(agent.has_partial_rewards for agent in agents),
+        tokens=mean(tokens) if len(tokens) == len(agents) else None,
+        times=TimeAccount("overall", mean(seconds), {}, None) if len(seconds) == len(agents) else None,
+    )
 
 
 def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) -> AgentSummary:
+    pass_at, short = read_pass_curve(metrics), reward_by_k(metrics, "short_tasks")
     return AgentSummary(
         agent=agent,
         tasks=planned.tasks if planned else metrics.get("count/tasks", 0),
@@ -197,8 +230,8 @@ def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) 
         missing=metrics.get("count/outcome/missing", 0),
         mean_reward=metrics.get("mean/reward"),
         ci95=(interval.low, interval.high) if (interval := reward_interval(metrics)) else None,
-        pass_at=reward_by_k(metrics, "pass"),
-        short_tasks=reward_by_k(metrics, "short_tasks"),
+        pass_at=pass_at,
+        short_tasks={k: short[k] for k in pass_at or short if k in short},
         coverage=metrics.get("coverage/reward"),
         has_partial_rewards=has_partial_rewards(metrics),
         tokens=metrics.get("mean/total_tokens"),

@@ -194,14 +194,15 @@ class Tracking(Display):
 
 
 def build_figures(counters: RunCounters, pace: Pace) -> dict[str, float]:
-    """Return the figures of a run that goes on."""
+    """Return the figures of a run that goes on. The rows of one with an aim have no mean of interest."""
     figures: dict[str, float] = {f"run/{name}": getattr(counters, name) for name in _COUNTS}
     figures["run/rollouts_per_second"] = pace.per_second
-    return figures if counters.mean_reward is None else figures | {"run/mean_reward": counters.mean_reward}
+    mean = counters.mean_reward if counters.aim is None else None
+    return figures if mean is None else figures | {"run/mean_reward": mean}
 
 
 def final_figures(summary: CollectSummary) -> dict[str, float]:
-    """Return the main metrics of each agent, and the number of missing rollouts."""
+    """Return the main metrics of each agent, the number of missing rollouts, and the estimate of a run with an aim."""
     figures: dict[str, float | None] = {
         "run/missing": summary.missing,
         "run/settled": summary.counters.settled,
@@ -212,4 +213,10 @@ def final_figures(summary: CollectSummary) -> dict[str, float]:
             f"{agent.agent}/coverage": agent.coverage,
         }
         figures |= {f"{agent.agent}/pass_at_{k}": percent for k, percent in agent.pass_at.items()}
+    if (estimate := summary.estimate) is not None:
+        figures |= {
+            "run/estimate": estimate.mean,
+            "run/estimate_low": estimate.low,
+            "run/estimate_high": estimate.high,
+        }
     return {name: value for name, value in figures.items() if value is not None}

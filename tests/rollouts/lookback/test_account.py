@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
+import pytest
 
 from nemo_gym.rollouts.lookback.account import RunAccount, describe_accounts, find_marks
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
+from nemo_gym.rollouts.lookback.ranking import rank_runs
 from nemo_gym.rollouts.lookback.report import write_report
 from nemo_gym.rollouts.lookback.reward_profile import write_profile
+from nemo_gym.rollouts.lookback.run_table import read_run_table
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from tests.rollouts.stored_runs import scored_row, store
@@ -99,3 +102,38 @@ def test_runs_of_one_code_need_no_marks(tmp_path: Path) -> None:
     (note,) = describe_accounts([one, same, other])
     assert note.startswith("2 codes scored the rows of the runs; ")
     assert ": 2 rows, mean 1.0000; " in note
+
+
+@pytest.mark.parametrize(
+    ("estimate", "told"),
+    [
+        (
+            {"mean": 0.418, "low": 0.38, "high": 0.45, "pair": None},
+            "the run's estimate, 0.418 (0.380 to 0.450)",
+        ),
+        (
+            {"mean": 0.1, "low": 0.0, "high": 0.2, "pair": ["a", "b"]},
+            "estimate of a less b, 0.100 (0.000 to 0.200)",
+        ),
+        ({"mean": None}, "no mean of the rows is the run's estimate"),
+        (None, "no mean of the rows is the run's estimate"),
+    ],
+)
+def test_every_reader_of_means_says_that_they_are_not_the_estimate(
+    tmp_path: Path, estimate: dict[str, object] | None, told: str
+) -> None:
+    rows = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(1, reward=0.0)])
+    other = store(tmp_path / "other.jsonl", [scored_row(0), scored_row(1)])
+    (tmp_path / "run_draws.jsonl").write_bytes(b"")
+    if estimate is not None:
+        (tmp_path / "run_estimate.json").write_bytes(orjson.dumps({"text": [], **estimate}))
+    notes = [
+        *compare(rows, other).accounts[0].notes(),
+        *read_run_table([rows, other]).runs[0].account.notes(),
+        *write_report(rows, tmp_path / "page.html").notes(),
+        *rank_runs([rows, other]).notes,
+    ]
+    assert len(notes) == 4
+    assert all(note.endswith(told) for note in notes)
+    assert told.replace("'", "&#x27;") in (tmp_path / "page.html").read_text()
+    assert not [*compare(other, other).accounts[0].notes()]

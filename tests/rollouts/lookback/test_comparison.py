@@ -11,7 +11,7 @@ import pytest
 from nemo_gym.failures import InputError
 from nemo_gym.rollouts.lookback.comparison import compare, compute_interval
 from nemo_gym.rollouts.plan.task_content import task_digest
-from tests.rollouts.stored_runs import failure_row, scored_row, store
+from tests.rollouts.stored_runs import failure_row, rows_of_agents, scored_row, store
 
 
 def test_tasks_are_paired_and_the_largest_losses_come_first(tmp_path: Path) -> None:
@@ -118,3 +118,61 @@ def test_a_row_of_too_many_levels_is_named(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="a task row cannot be compared"):
         compare(path, path)
+
+
+A = [[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
+B = [[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+
+
+def test_runs_are_compared_over_the_agents_that_both_have(tmp_path: Path) -> None:
+    both = store(tmp_path / "both.jsonl", rows_of_agents({"a": A, "b": B}))
+    alone = store(tmp_path / "alone.jsonl", rows_of_agents({"a": [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]]}))
+    for before, after, means in ((both, alone, (0.5, 0.5)), (alone, both, (0.5, 0.5))):
+        found = compare(before, after)
+        assert (found.before, found.after, found.difference) == (*means, 0.0)
+        assert (len(found.pairs), found.only_before, found.only_after) == (3, (), ())
+        assert (found.agents, found.other_agents) == (("a",), ("b",))
+
+
+def test_the_pairs_of_several_agents_are_of_one_agent_each_and_clustered_by_task(tmp_path: Path) -> None:
+    before = store(tmp_path / "a.jsonl", rows_of_agents({"a": A, "b": B}))
+    after = store(tmp_path / "b.jsonl", rows_of_agents({"b": A, "a": B}))
+    found = compare(before, after)
+    assert len(found.pairs) == 6
+    assert all(pair.before.agent == pair.after.agent for pair in found.pairs)
+    assert (found.before, found.after, found.difference) == (2 / 3, 2 / 3, 0.0)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (0.0, 0.0), "what one agent gains, the other loses"
+
+
+def test_runs_of_other_agents_have_nothing_in_common_if_a_task_has_several(tmp_path: Path) -> None:
+    both = store(tmp_path / "both.jsonl", rows_of_agents({"a": A, "b": B}))
+    other = store(tmp_path / "other.jsonl", rows_of_agents({"c": A}))
+    found = compare(both, other)
+    assert (found.pairs, found.difference, found.other_agents) == ((), None, ("a", "b"))
+
+
+def test_environments_with_other_names_are_paired_by_their_tasks(tmp_path: Path) -> None:
+    first = store(tmp_path / "a.jsonl", [scored_row(0, agent="x"), scored_row(1, agent="y", reward=0.0)])
+    second = store(tmp_path / "b.jsonl", [scored_row(0, agent="v"), scored_row(1, agent="w")])
+    found = compare(first, second)
+    assert (len(found.pairs), found.difference, found.other_agents) == (2, 0.5, ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([[0.1, 0.2], [0.3, 0.7]], [[0.2, 0.1], [0.7, 0.3]]),
+        ([[1 / 3, 2 / 3], [0.0]], [[0.5], [0.0]]),
+        ([[0.1], [0.2], [0.3]], [[0.3], [0.1], [0.2]]),
+    ],
+)
+def test_equal_means_differ_by_nothing(
+    tmp_path: Path, before: list[list[float]], after: list[list[float]]
+) -> None:
+    paths = [
+        store(tmp_path / f"{name}.jsonl", rows_of_agents({"a": rewards}))
+        for name, rewards in (("before", before), ("after", after))
+    ]
+    assert compare(paths[0], paths[1]).difference == 0.0
+    assert compare(paths[1], paths[0]).difference == 0.0

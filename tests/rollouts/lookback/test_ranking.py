@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
+from statistics import NormalDist, fmean, stdev
 
 import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.ranking import OVERALL, rank_runs
 from tests.rollouts.lookback.many_runs import store_models
-from tests.rollouts.stored_runs import scored_row, store
+from tests.rollouts.stored_runs import rows_of_agents, scored_row, store
 
 ABILITIES = {"small": 0.3, "large": 0.85, "other": 0.82}
 
@@ -69,3 +71,34 @@ def test_nothing_to_rank_is_an_error(tmp_path: Path) -> None:
         rank_runs([one])
     with pytest.raises(ConfigError, match="no task has a score in all"):
         rank_runs([one, other])
+
+
+def test_environments_with_the_same_tasks_are_not_taken_for_independent(tmp_path: Path) -> None:
+    rng = Random(1)
+    first = [[float(rng.random() < 0.6)] for _ in range(30)]
+    second = [[float(rng.random() < 0.5)] for _ in range(30)]
+    both = [
+        store(tmp_path / f"{n}.jsonl", rows_of_agents({"x": r, "y": r}))
+        for n, r in (("a", first), ("b", second))
+    ]
+    single = [
+        store(tmp_path / f"{n}1.jsonl", rows_of_agents({"x": r})) for n, r in (("a", first), ("b", second))
+    ]
+    ranking = rank_runs(both, adjustment="none")
+    (whole,) = [pair for pair in ranking.pairs if pair.environment == OVERALL]
+    (alone,) = rank_runs(single, adjustment="none").pairs
+    assert (whole.difference, whole.tasks) == (alone.difference, 30)
+    difference = [one[0] - other[0] for one, other in zip(first, second, strict=True)]
+    z = fmean(difference) / (stdev(difference) / 30**0.5)
+    assert whole.p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)))
+    (best, _) = ranking.models
+    own = max(([each[0] for each in run] for run in (first, second)), key=fmean)
+    half = NormalDist().inv_cdf(0.975) * stdev(own) / 30**0.5
+    assert best.intervals[OVERALL].high - best.means[OVERALL] == pytest.approx(half)
+
+
+def test_equal_means_are_no_regression(tmp_path: Path) -> None:
+    one = store(tmp_path / "a.jsonl", rows_of_agents({"x": [[1 / 3, 2 / 3], [0.1, 0.2]] * 4}))
+    other = store(tmp_path / "b.jsonl", rows_of_agents({"x": [[0.5, 0.5], [0.2, 0.1]] * 4}))
+    (pair,) = rank_runs([one, other]).pairs
+    assert (pair.difference, pair.p_value) == (0.0, 1.0)

@@ -68,3 +68,18 @@ def test_a_task_row_that_is_no_object_is_named(tmp_path: Path) -> None:
     opened = ShardFiles(*map(PlacedRows, (files.rows, files.failures, files.materialized_inputs)))
     with pytest.raises(ConfigError, match=r"task 0, repeat 0 for .*one_materialized_inputs"):
         renumber([opened])
+
+
+def test_the_tasks_and_copies_of_two_agents_are_counted_for_each(tmp_path: Path) -> None:
+    timed: dict[str, Any] = {"_ng_timing": {"total": 1.5}}
+    first = [scored_row(task, place, agent="ab"[place], **timed) for task in range(2) for place in range(2)]
+    other = [first[1], scored_row(1, 0, 0.5, agent="a"), scored_row(1, 1, 0.5, agent="c")]
+    found = renumbered(tmp_path, first, other)
+    assert found.repeated_tasks == {"a": 1, "b": 1}
+    assert found.copies == {"b": 1}
+
+
+def test_shards_of_two_agents_on_the_same_tasks_repeat_no_task_of_an_agent(tmp_path: Path) -> None:
+    found = renumbered(tmp_path, [scored_row(0, agent="a")], [scored_row(0, agent="b")])
+    assert found.repeated_tasks == {}
+    assert found.identities[1] == {(0, 0): (0, 1)}

@@ -58,3 +58,25 @@ def test_without_the_task_rows_what_a_row_surely_has_of_its_task_is_kept(tmp_pat
     assert rows[0]["responses_create_params"] == {"input": "question 0"}
     assert rows[0]["agent_ref"]["name"] == "simple_agent"
     assert "answer" not in rows[0]
+
+
+def test_a_task_of_two_agents_has_the_profile_of_each(tmp_path: Path) -> None:
+    rewards = {("a", 0): [1.0, 1.0], ("b", 0): [0.0, 1.0], ("a", 1): [0.0], ("b", 1): [0.0, 0.0]}
+    rows = [
+        scored_row(task, 2 * number + (agent == "b"), reward, agent=agent)
+        for (agent, task), own in rewards.items()
+        for number, reward in enumerate(own)
+    ]
+    run = StoredRun(store(tmp_path / "run.jsonl", rows, [failure_row(1, 2, agent="a")]))
+    summary = write_profile(run, tmp_path / "profile.jsonl")
+    run.close()
+    written = read_rows(tmp_path / "profile.jsonl")
+    assert [(row["_ng_task_index"], row["agent_ref"]["name"]) for row in written] == [
+        (0, "a"), (0, "b"), (1, "a"), (1, "b"),
+    ]  # fmt: skip
+    for row in written:
+        own = rewards[row["agent_ref"]["name"], row["_ng_task_index"]]
+        assert (row["avg_reward"], row["total_samples"]) == (sum(own) / len(own), len(own))
+    assert [row["failed_samples"] for row in written] == [0, 0, 1, 0]
+    assert (summary.tasks, summary.further, summary.written) == (2, 2, 4)
+    assert (summary.always_passed, summary.sometimes_passed, summary.never_passed) == (1, 1, 2)

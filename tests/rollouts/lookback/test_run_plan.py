@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
+from statistics import NormalDist, fmean, variance
 
 import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.run_plan import describe_plan, make_plan
 from tests.rollouts.lookback.many_runs import store_models
+from tests.rollouts.stored_runs import rows_of_agents, scored_row, store
 
 
 def test_a_plan_from_assumptions() -> None:
@@ -53,3 +56,30 @@ def test_what_a_plan_needs(tmp_path: Path) -> None:
     (many,) = store_models(others, {"many": 0.5})
     with pytest.raises(ConfigError, match="share fewer than two tasks"):
         make_plan(run=many, against=few, generalizes=True)
+
+
+def test_the_tasks_of_two_agents_count_once(tmp_path: Path) -> None:
+    rng = Random(3)
+    rewards = {
+        agent: [[float(rng.random() < rate) for _ in range(4)] for _ in range(60)]
+        for agent, rate in (("a", 0.3), ("b", 0.7))
+    }
+    path = store(tmp_path / "both.jsonl", rows_of_agents(rewards))
+    alone = [store(tmp_path / f"{name}.jsonl", rows_of_agents({name: rewards[name]})) for name in "ab"]
+    plan = make_plan(run=path, repeats=4)
+    within = fmean(variance(own) for tasks in rewards.values() for own in tasks)
+    assert plan.tasks == 60
+    assert plan.half_width == pytest.approx(NormalDist().inv_cdf(0.975) * (within / 4 / 60) ** 0.5)
+    assert "60 tasks, 4 rollouts each: 240 rollouts" in "\n".join(describe_plan(plan))
+    of_one = [make_plan(run=each, repeats=4) for each in alone]
+    assert plan.between == pytest.approx(fmean(each.between for each in of_one)), (
+        "agents' means are no spread of tasks"
+    )
+    against = make_plan(run=path, against=path, repeats=4, generalizes=True)
+    assert against.tasks == 60
+    assert against.smallest_difference <= make_plan(run=path, repeats=4, generalizes=True).smallest_difference
+
+
+def test_the_tasks_of_two_environments_are_one_sample(tmp_path: Path) -> None:
+    rows = [scored_row(task, n, float(n % 2), agent="xy"[task % 2]) for task in range(10) for n in range(2)]
+    assert make_plan(run=store(tmp_path / "out.jsonl", rows), repeats=2).tasks == 10

@@ -77,6 +77,10 @@ def check_cell(cell: Cell, scores: Scores, failed: int) -> None:
         bests = [best_of(own, k) for own in scores.values() if len(own) >= k]
         assert value == pytest.approx(float(sum(bests) / len(bests)), abs=1e-11)
     assert max(cell.best_at) == max(map(len, scores.values()))
+    sizes = [len(own) for own in scores.values() if own]
+    assert cell.largest_k == max(
+        k for k in cell.best_at if 2 * sum(size >= k for size in sizes) >= len(sizes)
+    )
 
 
 def paired(one: Scores, other: Scores) -> list[Fraction]:

@@ -10,7 +10,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.telling_tasks import find_telling_tasks
 from nemo_gym.statistics.task_information import TaskKind
 from tests.rollouts.lookback.many_runs import store_models
-from tests.rollouts.stored_runs import scored_row, store
+from tests.rollouts.stored_runs import rows_of_agents, scored_row, store
 
 
 def test_tasks_have_their_figures(tmp_path: Path) -> None:
@@ -29,3 +29,21 @@ def test_scores_outside_0_to_1_are_refused(tmp_path: Path) -> None:
     path = store(tmp_path / "out.jsonl", [scored_row(0, reward=3.0)])
     with pytest.raises(ConfigError, match="has the score 3, outside 0 to 1"):
         find_telling_tasks([path])
+
+
+def test_the_agents_of_a_run_on_the_same_tasks_are_its_models(tmp_path: Path) -> None:
+    rewards = {"a": [[1.0, 0.0], [0.0, 0.0]], "b": [[1.0, 1.0], [0.0, 0.0]]}
+    path = store(tmp_path / "out.jsonl", rows_of_agents(rewards))
+    found = find_telling_tasks([path])
+    assert found.models == ["a", "b"]
+    assert [task.means for task in found.tasks] == [{"a": 0.5, "b": 1.0}, {"a": 0.0, "b": 0.0}]
+    other = store(tmp_path / "other.jsonl", rows_of_agents({"a": [[1.0], [1.0]]}))
+    several = find_telling_tasks([path, other])
+    assert several.models == ["out a", "out b", "other a"]
+    assert len(several.tasks) == 2
+
+
+def test_the_tasks_of_two_environments_stay_apart(tmp_path: Path) -> None:
+    path = store(tmp_path / "out.jsonl", [scored_row(task, agent="xy"[task]) for task in range(2)])
+    found = find_telling_tasks([path])
+    assert (found.models, [task.environment for task in found.tasks]) == (["out"], ["x", "y"])

@@ -203,3 +203,13 @@ def test_the_closing_lines_say_what_the_run_has_spent_by_model_and_who_controlle
         "  policy mock (`policy_model`): 4 calls, 2,000 input (80 cached) and 40 output tokens, cost 0.0123"
         in lines
     )
+
+
+def test_the_line_of_all_agents_is_described_and_marks_name_their_agent() -> None:
+    lines = printed(a_summary(replace(AGENT, agent="a"), replace(AGENT, agent="b", short_tasks={1: 2, 4: 3})))
+    assert lines[4] == (
+        "* without the tasks that have fewer than k rewards, counted for each agent: 2 of 240 at k = 1, 12 of 240 at "
+        "k = 4"
+    )
+    assert lines[5].startswith("overall: counts are of all agents; the other figures are the means")
+    assert not [line for line in printed(a_summary(AGENT)) if line.startswith("overall")]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import orjson
 import pytest
 
 from nemo_gym.metrics import Planned
+from nemo_gym.metrics.estimators import student_t_975
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.answer import classify
 from nemo_gym.rollouts.run.counters import RunCounters
@@ -105,12 +107,50 @@ def test_agents_are_summarized_together() -> None:
         attempt = planned(task, agent=agent)
         metrics.note(attempt, classify(attempt, scored(attempt, reward)))
     plan = {"one": Planned(1, 1), "other": Planned(2, 3)}
-    result = metrics.overall(plan)
-    assert result is not None
-    overall = summarize_overall(result)
+    average = metrics.average(plan)
+    assert average is not None
+    overall = summarize_overall(summarize_agents(metrics.results(plan), plan), average)
     assert (overall.agent, overall.tasks, overall.rollouts, overall.missing) == ("overall", 3, 4, 1)
-    assert overall.mean_reward == pytest.approx(2 / 3)
-    assert RunMetrics().overall({"one": Planned(1, 1)}) is None
+    assert overall.mean_reward == 0.75, "the mean of the agents' means"
+    assert RunMetrics().average({"one": Planned(1, 1)}) is None
+
+
+def test_no_figure_of_several_agents_is_over_their_rollouts() -> None:
+    rewards = {"one": [[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], "other": [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]}
+    metrics = RunMetrics()
+    for place, (agent, tasks) in enumerate(rewards.items()):
+        for task, own in enumerate(tasks):
+            for number, reward in enumerate(own):
+                attempt = planned(task, 2 * number + place, agent=agent)
+                metrics.note(attempt, classify(attempt, scored(attempt, reward)))
+    plan = {agent: Planned(3, 6) for agent in rewards}
+    agents = summarize_agents(metrics.results(plan), plan)
+    average = metrics.average(plan)
+    assert average is not None
+    overall = summarize_overall(agents, average)
+    means = {agent: fmean(each for own in tasks for each in own) for agent, tasks in rewards.items()}
+    assert overall.mean_reward == pytest.approx(fmean(means.values()))
+    passed = [fmean(max(own) for own in tasks) for tasks in rewards.values()]
+    assert overall.pass_at == {
+        1: pytest.approx(100 * fmean(means.values())),
+        2: pytest.approx(100 * fmean(passed)),
+    }
+    assert (overall.tasks, overall.rollouts, overall.short_tasks, overall.coverage) == (3, 12, {}, 100.0)
+    of_tasks = [fmean(fmean(own) for own in both) for both in zip(*rewards.values(), strict=True)]
+    half = student_t_975(2) * stdev(of_tasks) / 3**0.5
+    assert overall.ci95 == pytest.approx((max(fmean(of_tasks) - half, 0.0), min(fmean(of_tasks) + half, 1.0)))
+
+
+def test_pass_at_k_ends_where_half_of_the_tasks_have_k_rewards() -> None:
+    metrics = RunMetrics()
+    for task, count in enumerate([6, 3, 3, 1, 0]):
+        for number in range(count):
+            attempt = planned(task, number)
+            metrics.note(attempt, classify(attempt, scored(attempt, float(number == 0))))
+    plan = {"simple_agent": Planned(5, 15)}
+    (agent,) = summarize_agents(metrics.results(plan), plan)
+    assert list(agent.pass_at) == [1, 2, 3]
+    assert agent.short_tasks == {1: 1, 2: 2, 3: 2}
 
 
 def test_a_resume_is_suggested_only_if_it_can_help(tmp_path: Path) -> None:

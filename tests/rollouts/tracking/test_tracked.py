@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
+from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import build_journal_path
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.options import TrackingOptions
 from nemo_gym.rollouts.run.progress import Display, Pace
-from nemo_gym.rollouts.tracking.tracked import NewSamples, Tracking, build_figures
+from nemo_gym.rollouts.run.summary import CollectSummary
+from nemo_gym.rollouts.run.until_estimate import UntilEstimate
+from nemo_gym.rollouts.tracking.tracked import NewSamples, Tracking, build_figures, final_figures
 from nemo_gym.rollouts.tracking.tracker import Sample
 from tests.rollouts.stored_runs import scored_row
 from tests.rollouts.tracking.tracked_run import collect_and_resume
@@ -156,3 +160,13 @@ async def test_a_resumed_run_keeps_its_identity_in_trackers(tmp_path: Path) -> N
     starts = orjson.loads((tmp_path / "out_run.json").read_bytes())["starts"]
     assert starts[0]["settings"]["track_id"] == starts[1]["settings"]["track_id"]
     assert len(list((tmp_path / "out_tensorboard").glob("events.*"))) == 2
+
+
+def test_the_end_of_a_run_with_an_aim_has_its_estimate(tmp_path: Path) -> None:
+    known = UntilEstimate("±0.01", None, False, 200, True, 0.7, 0.69, 0.71, 4800, 4810, 0, 9604, 2979)
+    summary = CollectSummary(
+        RunFiles.from_output(tmp_path / "out.jsonl"), [], RunCounters(1), 1.0, estimate=known
+    )
+    figures = final_figures(summary)
+    assert [figures[f"run/estimate{part}"] for part in ("", "_low", "_high")] == [0.7, 0.69, 0.71]
+    assert "run/estimate" not in final_figures(replace(summary, estimate=None))

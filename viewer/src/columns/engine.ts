@@ -8,6 +8,7 @@ import { parseQuery, type Problem } from "./query.ts";
 import { selectRows } from "./select.ts";
 import { summarize, type Summary } from "./summary.ts";
 import { Table } from "./table.ts";
+import { TaskGroups } from "./task_groups.ts";
 import { mostRows } from "./task_scores.ts";
 
 export type FileKind = "rows" | "failures";
@@ -110,7 +111,7 @@ export class Engine {
     return names.map((name) => histogramOf(this.tables[kind], rows, name)).filter((one) => one !== null);
   }
 
-  /** Gather the selection by task, and return the number of groups. */
+  /** Gather the selection by task and agent, and return the number of groups. */
   group(k: number, by: GroupOrder | null, descending: boolean): number {
     const { kind, rows } = this.selected;
     this.groups = groupByTask(this.tables[kind], rows, k);
@@ -127,9 +128,9 @@ export class Engine {
     return summarize(this.tables.rows, this.tables.failures, by);
   }
 
-  /** The largest number of rows of a task. */
+  /** The largest number of rows of a task by one agent. */
   mostAttempts(): number {
-    return mostRows(this.tables.rows.numbers("task"));
+    return mostRows(new TaskGroups([this.tables.rows]).numbers(this.tables.rows));
   }
 
   /** All attempts at a task, rows before failures, in order of rollout and attempt. */

@@ -1,12 +1,15 @@
-/** Rows gathered by task. */
+/** Rows gathered by task and agent. */
 
 import { expectedMax, meanOf } from "./estimators.ts";
 import { orderByNumber } from "./order.ts";
 import type { Table } from "./table.ts";
+import { TaskGroups } from "./task_groups.ts";
 import { gatherScores } from "./task_scores.ts";
 
 export interface Group {
   task: number;
+  /** The agent whose rollouts these are; null if the run has one. */
+  agent: string | null;
   /** The number of selected rows. */
   rows: number;
   /** The rows with a reward. Only they enter the mean and pass@k. */
@@ -19,14 +22,16 @@ export interface Group {
 
 export type GroupOrder = keyof Group;
 
-/** Gather `rows` by task. The groups keep the order of their first rows. */
+/** Gather `rows` by task and agent. The groups keep the order of their first rows. */
 export function groupByTask(table: Table, rows: Uint32Array, k: number): Group[] {
-  const found = gatherScores(table.numbers("task", rows), table.numbers("reward", rows));
+  const groups = new TaskGroups([table]);
+  const found = gatherScores(groups.numbers(table, rows), table.numbers("reward", rows));
   const { scores, starts } = found;
-  return found.tasks.map((task, at) => {
+  return found.tasks.map((group, at) => {
     const [start, end] = [starts[at], starts[at + 1]];
     return {
-      task,
+      task: groups.taskOf(group),
+      agent: groups.agentOf(group),
       rows: found.rows[at],
       scored: end - start,
       mean: end > start ? meanOf(scores, start, end) : null,
@@ -37,6 +42,9 @@ export function groupByTask(table: Table, rows: Uint32Array, k: number): Group[]
 
 /** Return the groups in order, stably; those without the value come last. */
 export function orderGroups(groups: Group[], by: GroupOrder, descending: boolean): Group[] {
-  const keys = Float64Array.from(groups, (group) => group[by] ?? NaN);
+  const keys = Float64Array.from(groups, (group) => {
+    const value = group[by];
+    return typeof value === "number" ? value : NaN;
+  });
   return Array.from(orderByNumber(keys, keys.length, descending), (at) => groups[at]);
 }

@@ -5,6 +5,7 @@ import { boundedInterval, clusteredInterval, expectedMax, meanOf, type Interval 
 import { countLabels } from "./facets.ts";
 import { everyRow } from "./select.ts";
 import type { Table } from "./table.ts";
+import { TaskGroups } from "./task_groups.ts";
 import { gatherScores, type TaskScores } from "./task_scores.ts";
 
 export interface PassAtK {
@@ -52,9 +53,10 @@ const ORDER = new Intl.Collator("en", { numeric: true });
  */
 export function summarize(rows: Table, failures: Table, by: string): Summary[] {
   const all = everyRow(rows.rows);
+  const groups = new TaskGroups([rows, failures]);
   const counted = [{ table: rows, rows: all }, { table: failures, rows: lastFailures(rows, failures) }];
   const labels = new Set(counted.flatMap(({ table, rows: own }) => (own.length ? valuesOf(table, by) : [])));
-  const summaries = [...labels].map((label) => summaryOf(label, counted.map((rollouts) => withLabel(rollouts, by, label))));
+  const summaries = [...labels].map((label) => summaryOf(label, counted.map((rollouts) => withLabel(rollouts, by, label)), groups));
   const filled = summaries.filter(({ rollouts }) => rollouts > 0);
   return filled.sort((one, other) => ORDER.compare(one.label ?? "", other.label ?? ""));
 }
@@ -95,7 +97,7 @@ function withLabel({ table, rows }: Rollouts, by: string, label: string | null):
   return { table, rows: rows.filter((row) => labels.data[row] === code) };
 }
 
-function summaryOf(label: string | null, parts: Rollouts[]): Summary {
+function summaryOf(label: string | null, parts: Rollouts[], groups: TaskGroups): Summary {
   const numbers = (name: string) => joined(parts.map(({ table, rows }) => table.numbers(name, rows)));
   const found = gatherScores(numbers("task"), numbers("reward"));
   const { scores } = found;
@@ -108,7 +110,7 @@ function summaryOf(label: string | null, parts: Rollouts[]): Summary {
     outcomes: countOutcomes(parts),
     mean: scores.length ? meanOf(scores) : null,
     interval: boundedInterval(clusteredInterval(found), scores),
-    passAtK: passCurve(found),
+    passAtK: passCurve(gatherScores(joined(parts.map(({ table, rows }) => groups.numbers(table, rows))), numbers("reward"))),
     isBest: scores.some((each) => each !== 0 && each !== 1),
     tokens: meanKnown(numbers("total_tokens")),
     seconds: meanKnown(numbers("seconds")),
@@ -145,11 +147,10 @@ function countOutcomes(parts: Rollouts[]): Record<string, number> {
   return Object.fromEntries(outcomes);
 }
 
-/** pass@k for k = 1, 2, 4, … and the largest number of scores of a task. */
+/** pass@k for k = 1, 2, 4, … and the largest k of which half of the tasks with a score have as many. */
 function passCurve({ tasks, scores, starts }: TaskScores): PassAtK[] {
-  let largest = 0;
-  for (let task = 0; task < tasks.length; task++) largest = Math.max(largest, starts[task + 1] - starts[task]);
-  largest = Math.min(MOST_K, largest);
+  const sizes = Uint32Array.from(tasks, (_, task) => starts[task + 1] - starts[task]).filter((size) => size > 0).sort();
+  const largest = sizes.length ? Math.min(MOST_K, sizes[Math.floor(sizes.length / 2)]) : 0;
   const ks: number[] = [];
   for (let k = 1; k < largest; k *= 2) ks.push(k);
   if (largest) ks.push(largest);

@@ -29,6 +29,8 @@ export function ComparePage({ before, after }: { before: string; after: string }
         <a class="button" href={linkTo(["compare", after, before])}>Swap</a>
       </div>
       <Figures value={value} />
+      {value.agents.length > 0 && <p class="notice">Over {value.agents.join(", ")}, which both runs have; not {value.other_agents.join(", ")}.</p>}
+      {value.runs.flatMap(({ notes }) => notes).map((note) => <p key={note} class="muted">{note}</p>)}
       <Changed before={before} after={after} changed={value.changed} />
       <Unmatched title={`Only in ${titleOf(before)}`} run={before} tasks={value.only_before} />
       <Unmatched title={`Only in ${titleOf(after)}`} run={after} tasks={value.only_after} />
@@ -61,6 +63,7 @@ function Figures({ value }: { value: Comparison }): VNode {
 
 function Changed({ before, after, changed }: { before: string; after: string; changed: ChangedTask[] }): VNode {
   if (!changed.length) return <Empty>No task changed.</Empty>;
+  const hasAgents = new Set(changed.map(({ agent }) => agent)).size > 1;
   const cut = withoutBeginning(changed.map(({ question }) => question));
   const sorted = [...changed].sort((one, other) => Math.abs(other.difference) - Math.abs(one.difference));
   return (
@@ -71,6 +74,7 @@ function Changed({ before, after, changed }: { before: string; after: string; ch
           <thead>
             <tr>
               <th class="right">Task</th>
+              {hasAgents && <th>Agent</th>}
               <th class="right">Before</th>
               <th class="right">After</th>
               <th class="right">Difference</th>
@@ -79,8 +83,9 @@ function Changed({ before, after, changed }: { before: string; after: string; ch
           </thead>
           <tbody>
             {sorted.slice(0, SHOWN).map((task) => (
-              <tr key={task.task_before}>
+              <tr key={`${task.task_before} ${task.agent}`}>
                 <td class="right">{task.task_before}</td>
+                {hasAgents && <td>{task.agent}</td>}
                 <td class="right"><a href={linkTo([before, "task", task.task_before])}>{score(meanOf(task.before))}</a></td>
                 <td class="right"><a href={linkTo([after, "task", task.task_after])}>{score(meanOf(task.after))}</a></td>
                 <td class={`right strong ${task.difference < 0 ? "bad" : "good"}`}>{signed(task.difference)}</td>

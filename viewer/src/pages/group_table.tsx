@@ -1,4 +1,4 @@
-/** The selected rollouts, gathered by task. */
+/** The selected rollouts, gathered by task and agent. */
 
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -49,15 +49,16 @@ export function GroupTable({ run, view, sort, onSort }: Props): VNode {
   );
   return (
     <Grid
-      label="Tasks" columns={columnsFor(run, view.k)} count={view.groups} rowAt={rowAt} active={row} sort={sort}
+      label="Tasks" columns={columnsFor(run, view.k, page.groups.some(({ agent }) => agent !== null))} count={view.groups} rowAt={rowAt} active={row} sort={sort}
       onSort={onSort} onActive={setActive} onOpen={open} onWindow={load}
     />
   );
 }
 
-function columnsFor(run: Run, k: number): GridColumn<Group>[] {
+function columnsFor(run: Run, k: number, hasAgents: boolean): GridColumn<Group>[] {
   return [
     { name: "task", title: "task", width: "110px", isRight: true, cell: ({ task }) => <a href={linkTo([run.id, "task", task])} tabIndex={-1}>{task}</a> },
+    ...(hasAgents ? [{ name: "agent", title: "agent", width: "220px", canSort: false, cell: ({ agent }: Group) => agent }] : []),
     { name: "rows", title: "rollouts", width: "110px", isRight: true, cell: ({ rows }) => whole(rows) },
     { name: "scored", title: "scored", width: "110px", isRight: true, cell: ({ scored }) => whole(scored) },
     { name: "mean", title: "mean reward", width: "130px", isRight: true, cell: ({ mean }) => score(mean) },

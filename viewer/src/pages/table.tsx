@@ -32,7 +32,7 @@ export function TablePage({ ids }: { ids: string[] }): VNode {
 function Environment({ name, runs }: { name: string; runs: TableRun[] }): VNode {
   const cells = runs.map((run) => run.cells[name]);
   const isPass = cells.every((cell) => cell.is_pass);
-  const most = Math.max(1, ...cells.flatMap(({ best_at }) => Object.keys(best_at).map(Number)));
+  const most = Math.max(1, ...cells.map(({ largest_k }) => largest_k));
   const phases = [...new Set(cells.flatMap((cell) => Object.keys(cell.phases)))];
   return (
     <section>
@@ -70,7 +70,7 @@ interface RowProps {
 }
 
 function Row({ run, cell, most, isPass, phases }: RowProps): VNode {
-  const best = cell.best_at[most];
+  const best = most <= cell.largest_k ? cell.best_at[most] : undefined;
   return (
     <tr>
       <td><a href={linkTo([run.id])}>{run.label}</a></td>

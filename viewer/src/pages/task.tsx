@@ -21,7 +21,7 @@ import { attemptLink } from "./rollout.tsx";
 
 const STEP = 8;
 const AROUND = 60;
-const COLUMNS = ["task", "rollout", "attempt", "reward", "outcome", "failure", "seconds", "total_tokens"];
+const COLUMNS = ["task", "rollout", "attempt", "agent", "reward", "outcome", "failure", "seconds", "total_tokens"];
 
 interface Attempt {
   row: RowCells;
@@ -49,13 +49,15 @@ export function TaskPage({ run, task }: { run: Run; task: number }): VNode {
   if (error || unread) return <ErrorNotice error={(error ?? unread)!} />;
   if (!rows || !version) return <Loading />;
   if (!rows.length) return <Empty>The run has no attempt at task {task}.</Empty>;
-  const scores = rows.map(({ cells }) => cells.reward).filter((reward) => typeof reward === "number");
+  const agents = [...new Set(rows.map(({ cells }) => cells.agent))];
+  const scored = rows.filter(({ cells }) => typeof cells.reward === "number").length;
   return (
     <>
       <div class="bar">
         <h1>Task {task}</h1>
         <span class="muted">
-          {plural(rows.length, "attempt")}, {whole(scores.length)} scored, mean reward {number(scores.length ? scores.reduce((sum, one) => sum + one, 0) / scores.length : null)}
+          {plural(rows.length, "attempt")}, {whole(scored)} scored, mean reward{" "}
+          {agents.map((agent) => `${number(meanReward(rows.filter(({ cells }) => cells.agent === agent)))}${agents.length > 1 ? ` by ${agent ?? "unknown"}` : ""}`).join(", ")}
         </span>
         <span class="gap" />
         <FormattedSwitch />
@@ -68,6 +70,11 @@ export function TaskPage({ run, task }: { run: Run; task: number }): VNode {
       {attempts && attempts.length === shown.length ? <SideBySide run={run} attempts={attempts} active={active} /> : <Loading />}
     </>
   );
+}
+
+function meanReward(rows: RowCells[]): number | null {
+  const rewards = rows.map(({ cells }) => cells.reward).filter((reward) => typeof reward === "number");
+  return rewards.length ? rewards.reduce((sum, one) => sum + one, 0) / rewards.length : null;
 }
 
 async function readAttempt(run: Run, row: RowCells): Promise<Attempt> {
@@ -114,6 +121,7 @@ function AttemptHead({ run, row }: { run: Run; row: RowCells }): VNode {
   return (
     <header>
       <a href={attemptLink(run, row)}>rollout {cells.rollout}</a>
+      {cells.agent && <span class="muted">{cells.agent}</span>}
       {row.kind === "failures" && <span class="muted">attempt {cells.attempt ?? 0}</span>}
       <strong>{number(cells.reward as number | null)}</strong>
       <Badge>{String(cells.outcome ?? "none")}</Badge>

@@ -203,6 +203,7 @@ export interface Flag {
 }
 
 export interface ChangedTask {
+  agent: string;
   task_before: number;
   task_after: number;
   /** The scores of the task's rollouts. */
@@ -223,6 +224,10 @@ export interface Comparison {
   without_score: [before: number, after: number][];
   only_before: number[];
   only_after: number[];
+  /** The agents that are compared and those of one run only, where the runs have others. */
+  agents: string[];
+  other_agents: string[];
+  runs: { notes: string[] }[];
 }
 
 export interface RankedModel {
@@ -267,6 +272,8 @@ export interface TableCell {
   high: number | null;
   /** k → the expected best score of k rollouts: pass@k if `is_pass`. */
   best_at: Record<string, number>;
+  /** The largest k that is shown: at least half of the tasks with a score have as many. */
+  largest_k: number;
   is_pass: boolean;
   tokens: number | null;
   seconds: number | null;

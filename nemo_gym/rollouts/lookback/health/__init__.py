@@ -4,7 +4,7 @@ A rule has a name, a severity and words, and is a pure function: of one row, or 
 only numbers are kept. So a file larger than memory can be checked, and any reader of rows can use the same rules.
 
 - `rows`: a row as the rules read it
-- `attempts`: the numbers of all rows, 48 bytes each
+- `attempts`: the numbers of all rows, 56 bytes each
 - `row_rules`, `run_rules`: the rules of single rows, and of groups and whole runs
 - `rules`: the list of all rules
 - `checking`: runs the rules over a file

@@ -1,4 +1,4 @@
-"""Runs the rules over rows: in one pass over the file, with 48 bytes a row in memory."""
+"""Runs the rules over rows: in one pass over the file, with 56 bytes a row in memory."""
 
 from __future__ import annotations
 

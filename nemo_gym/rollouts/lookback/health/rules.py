@@ -101,7 +101,7 @@ _RULES = (
     HealthRule(
         "no_variance",
         Severity.SIGN,
-        "All attempts of a task have the same reward, so a trainer learns nothing from them.",
+        "All attempts of an agent at a task have the same reward, so a trainer learns nothing from them.",
         in_run=run_rules.no_variance,
     ),
     HealthRule(
@@ -125,7 +125,7 @@ _RULES = (
     HealthRule(
         "short_win",
         Severity.SIGN,
-        "The best attempt of a task has less than a tenth of the median text.",
+        "The best attempt of an agent at a task has less than a tenth of the median text.",
         in_run=run_rules.short_win,
     ),
     HealthRule(

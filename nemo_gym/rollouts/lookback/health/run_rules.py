@@ -32,12 +32,9 @@ class Hit(NamedTuple):
 
 def duplicate_rollout(attempts: Attempts) -> Iterator[Hit]:
     """A rollout has several rows."""
-    for group in attempts.group_by_task():
-        first: dict[int, int] = {}
-        for attempt in group:
-            if attempt.repeat in first:
-                yield Hit.from_attempt(attempt, f"same rollout as line {first[attempt.repeat]}")
-            first.setdefault(attempt.repeat, attempt.line)
+    for first, *others in attempts.group_by_rollout():
+        for attempt in others:
+            yield Hit.from_attempt(attempt, f"same rollout as line {first.line}")
 
 
 def identical_output(attempts: Attempts) -> Iterator[Hit]:
@@ -56,15 +53,17 @@ def rows_without_tokens(attempts: Attempts) -> Iterator[Hit]:
 
 
 def no_variance(attempts: Attempts) -> Iterator[Hit]:
-    """All scored attempts of a task have the same reward."""
+    """All scored attempts of an agent at a task have the same reward."""
+    names = {number: f" by {name}" for name, number in attempts.agents.items()}
     for group in attempts.group_by_task():
         rewards = [attempt.reward for attempt in group if attempt.is_scored]
         if len(rewards) > 1 and min(rewards) == max(rewards):
-            yield Hit(f"{len(rewards)} rewards of {rewards[0]:g}", task=group[0].task)
+            agent = names[group[0].agent] if len(names) > 1 else ""
+            yield Hit(f"{len(rewards)} rewards of {rewards[0]:g}{agent}", task=group[0].task)
 
 
 def short_win(attempts: Attempts) -> Iterator[Hit]:
-    """An attempt wins with a tenth of the text that the task usually takes."""
+    """An attempt wins with a tenth of the text that its agent usually takes for the task."""
     for group in attempts.group_by_task():
         scored = [attempt for attempt in group if attempt.is_scored]
         if len(scored) < _FEWEST_IN_GROUP:

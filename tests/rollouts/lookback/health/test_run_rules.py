@@ -79,3 +79,35 @@ def test_rewards_that_grow_with_length_are_found(tmp_path: Path) -> None:
     report = check(tmp_path, rows)
     assert names_found(report) == ["length_reward"]
     assert report.rules["length_reward"].count == 1
+
+
+def of_two_agents(rows: Rows) -> Rows:
+    """The same rows, the repeats of each task in turn by two agents."""
+    for row in rows:
+        row["agent_ref"] = {"type": "responses_api_agents", "name": "ab"[row["_ng_rollout_index"] % 2]}
+    return rows
+
+
+def test_variance_between_agents_is_none_of_an_agent(tmp_path: Path) -> None:
+    rows = of_two_agents(healthy_rows())
+    for row in task_of(rows, 7):
+        is_right = row["agent_ref"]["name"] == "a"
+        row |= {"reward": float(is_right), "correct": is_right}
+    found = check(tmp_path, rows).rules["no_variance"]
+    assert {(each.task, each.text.rpartition(" ")[2]) for each in found.first} >= {(7, "a"), (7, "b")}
+    for finding in found.first:
+        own = [
+            row["reward"]
+            for row in task_of(rows, finding.task or 0)
+            if row["agent_ref"]["name"] == finding.text.rpartition(" ")[2]
+        ]
+        assert len(own) > 1
+        assert len({*own}) == 1
+
+
+def test_an_agent_that_writes_little_does_not_win_shortly(tmp_path: Path) -> None:
+    rows = of_two_agents(healthy_rows())
+    for row in task_of(rows, 8):
+        if row["agent_ref"]["name"] == "b":
+            row["response"]["output"] = [message(f"It is {row['_ng_rollout_index']}.") | tokens()]
+    assert "short_win" not in names_found(check(tmp_path, rows))
