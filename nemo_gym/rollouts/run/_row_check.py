@@ -107,6 +107,8 @@ async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> li
 
 def _describe(environment: str, task: _PlacedTask, fault: Mapping[str, Any]) -> Problem:
     key = str(fault["key"])
+    if "remedy" in fault:
+        return Problem(task.where, f"`{environment}`: {fault['message']}", fault["remedy"])
     if "value" in fault:
         message = f"`{key}` is {fault['value']}, which `{environment}` cannot read: {fault['message']}."
         return Problem(task.where, message, f"Correct `{key}` of the row.")

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.failures import InputError
 from nemo_gym.names import TASKS_ROUTE
-from nemo_gym.resources.task_check import check_tasks
+from nemo_gym.resources.task_check import TaskCheck, check_tasks
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
@@ -38,7 +39,12 @@ def store_rows(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 async def refused(
-    path: Path, rows: list[dict[str, Any]], *, checks: bool = True, agent: str = "clerk"
+    path: Path,
+    rows: list[dict[str, Any]],
+    *,
+    checks: bool = True,
+    agent: str = "clerk",
+    task_check: Any = None,
 ) -> list[Any]:
     """The problems of rows, and the sizes of the batches in which they were sent."""
     store_rows(path, rows)
@@ -47,7 +53,7 @@ async def refused(
     async def tasks(request: Request) -> Any:
         given = orjson.loads(await request.body())["rows"]
         batches.append(len(given))
-        return {"faults": check_tasks([Task], given)}
+        return {"faults": await task_check.find_faults(given) if task_check else check_tasks([Task], given)}
 
     if checks:
         app.post(TASKS_ROUTE)(tasks)
@@ -94,3 +100,18 @@ async def test_an_environment_that_cannot_check_rows_is_accepted(tmp_path: Path)
 
 async def test_agents_that_open_no_session_with_the_row_are_left_out(tmp_path: Path) -> None:
     assert await refused(tmp_path / "t.jsonl", [{}], agent="robot") == []
+
+
+class Shop:
+    async def verify(self, body: Task) -> None: ...
+
+    async def check_task(self, body: Task) -> None:
+        if body.code.startswith("####"):
+            raise InputError("no answer equals it", code="x", param="code", remedy="Write only the answer.")
+
+
+async def test_a_task_that_the_environment_refuses_has_its_file_line_and_remedy(tmp_path: Path) -> None:
+    check = TaskCheck(Shop(), Shop().check_task)
+    assert await refused(tmp_path / "t.jsonl", [{"code": "a"}, {"code": "#### a"}], task_check=check) == [
+        ("t.jsonl:2", "`shop`: no answer equals it", "Write only the answer.")
+    ]
