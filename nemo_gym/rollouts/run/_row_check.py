@@ -17,6 +17,7 @@ from nemo_gym.failures import GymError
 from nemo_gym.json_objects import object_in
 from nemo_gym.names import TASKS_ROUTE
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
+from nemo_gym.rollouts.plan.line_spans import LineSpans
 from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS, FaultyRowError
 from nemo_gym.rollouts.run.preflight import find_environment
@@ -33,7 +34,8 @@ _ONE_TRY = RetryBudget(attempts=1)
 
 
 class _PlacedTask(NamedTuple):
-    where: Location
+    file: str
+    line: int
     row: TaskRow
     encoded: bytes
 
@@ -46,7 +48,7 @@ async def refuse_unfit_rows(
     `servers` is the configuration of the agents and the servers that they refer to, by name.
     """
     asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
-    found: list[Problem] = []
+    found: dict[tuple[str, str, str | None], LineSpans] = {}
     silent: set[str] = set()
     batches = _list_batches(plan, servers, silent)
     while len(found) < SHOWN_FAULTS and (batch := await asyncio.to_thread(next, batches, None)):
@@ -55,9 +57,15 @@ async def refuse_unfit_rows(
         if faults is None:
             silent.add(environment)
             continue
-        found += [_describe(environment, tasks[fault["row"]], fault) for fault in faults]
+        for fault in faults:
+            task = tasks[fault["row"]]
+            found.setdefault((task.file, *_describe(environment, task, fault)), LineSpans()).add(task.line)
     if found:
-        raise ConfigErrors(found[:SHOWN_FAULTS])
+        problems = [
+            Problem(Location(f"{file}:{lines}"), message, remedy)
+            for (file, message, remedy), lines in islice(found.items(), SHOWN_FAULTS)
+        ]
+        raise ConfigErrors(problems)
 
 
 def _list_batches(
@@ -91,7 +99,7 @@ def _list_tasks(
             for task, _ in copies:
                 environment = environments.get(task.agent)
                 if environment is not None:
-                    yield environment, _PlacedTask(Location(str(file.path), number), task.row, task.encoded)
+                    yield environment, _PlacedTask(str(file.path), number, task.row, task.encoded)
 
 
 async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> list[dict[str, Any]] | None:
@@ -105,13 +113,14 @@ async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> li
     return faults if isinstance(faults, list) else None
 
 
-def _describe(environment: str, task: _PlacedTask, fault: Mapping[str, Any]) -> Problem:
+def _describe(environment: str, task: _PlacedTask, fault: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the message and the remedy of a fault."""
     key = str(fault["key"])
     if "remedy" in fault:
-        return Problem(task.where, f"`{environment}`: {fault['message']}", fault["remedy"])
+        return f"`{environment}`: {fault['message']}", fault["remedy"]
     if "value" in fault:
         message = f"`{key}` is {fault['value']}, which `{environment}` cannot read: {fault['message']}."
-        return Problem(task.where, message, f"Correct `{key}` of the row.")
+        return message, f"Correct `{key}` of the row."
     close = get_close_matches(key, [str(name) for name in read_task_data(task.row)], 1)
     remedy = f"Rename `{close[0]}` to `{key}`." if close else f"Add `{key}` to the row."
-    return Problem(task.where, f"`{environment}` needs `{key}`: {fault['message']}.", remedy)
+    return f"`{environment}` needs `{key}`: {fault['message']}.", remedy

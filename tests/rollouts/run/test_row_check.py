@@ -91,7 +91,16 @@ async def test_a_file_of_faults_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_row_check, "_BATCH_ROWS", 10)
-    assert len(await refused(tmp_path / "t.jsonl", [{}] * 500)) == SHOWN_FAULTS
+    different = [{"code": number} for number in range(500)]
+    assert len(await refused(tmp_path / "t.jsonl", different)) == SHOWN_FAULTS
+
+
+async def test_a_mistake_of_many_rows_is_one_problem(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [*[{}] * 600, {"code": "a"}, {}, {"code": 7}, {}]
+    assert [(where, message) for where, message, _ in await refused(tmp_path / "t.jsonl", rows)] == [
+        ("t.jsonl:1-600,602,604", "`shop` needs `code`: Field required."),
+        ("t.jsonl:603", "`code` is 7, which `shop` cannot read: Input should be a valid string."),
+    ]
 
 
 async def test_an_environment_that_cannot_check_rows_is_accepted(tmp_path: Path) -> None:
