@@ -79,3 +79,10 @@ def test_rewards_that_grow_with_length_are_found(tmp_path: Path) -> None:
     report = check(tmp_path, rows)
     assert names_found(report) == ["length_reward"]
     assert report.rules["length_reward"].count == 1
+
+
+def test_a_run_without_a_reward_is_found_with_the_reason_of_its_verdicts(tmp_path: Path) -> None:
+    rows = [{**row, "reward": 0.0, "library_reason": "undecided"} for row in healthy_rows()]
+    (found,) = [each for each in check(tmp_path, rows).found if each.rule.name == "only_zeros"]
+    assert "`library_reason` is undecided in all of them" in found.first[0].text
+    assert "only_zeros" not in names_found(check(tmp_path, [*rows[1:], {**rows[0], "reward": 1.0}]))
