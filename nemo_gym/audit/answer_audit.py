@@ -1,7 +1,8 @@
 """The probes of task rows: attempts made from each row's expected answer, sent to the environment's server.
 
 The gold answer is tried first, in the form that the prompt asks for, then in others; the first form that is accepted is
-that of the row. Where no form is accepted the row's other attempts that must be accepted are not made.
+that of the row. Where no form is accepted the row's other attempts that must be accepted are not made, except the one
+that is declared beside the rows: its form is its author's.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_params
 
 DONE = "Done."
-GOLD, NOTHING, OMISSION = "gold", "no calls", "gold without a call"
+GOLD, DECLARED = "gold", "declared right attempt"
+NOTHING, OMISSION = "no calls", "gold without a call"
 ELSEWHERE = "calls in another session"
 JUDGE_DOWN = "judge out of reach"
 _LEAST_KNOWN_SHARE = 0.8
@@ -55,12 +57,15 @@ class RowProbes:
     async def probe(self, task: str, row: AnyRow, *, tries_universal: bool) -> list[ProbeOutcome]:
         """Return the outcomes of one row."""
         answer = find_answer(row)
-        script = find_script(self.scripts, read_question(row))
+        script = find_script(self.scripts, row)
         if script is not None and (script.calls or answer.type is AnswerType.UNKNOWN):
-            return await self._probe_calls(task, row, script.text, script.calls)
+            return await self._probe_calls(task, row, DECLARED, script.text, script.calls)
+        declared = [] if script is None else [Attempt(DECLARED, Right.ACCEPT, script.text)]
+        outcomes = [await self._send(task, row, attempt, 1.0) for attempt in declared]
         if answer.type is AnswerType.CALLS:
-            return await self._probe_calls(task, row, DONE, answer.value)
-        form, best, outcomes = await self._find_form(task, row, answer)
+            return [*outcomes, *await self._probe_calls(task, row, GOLD, DONE, answer.value)]
+        form, best, gold = await self._find_form(task, row, answer)
+        outcomes += gold
         chance = random.Random(f"{self.seed} {task}")
         candidates = [each for each in self.others if each not in answer.all_gold]
         other = chance.choice(candidates) if candidates else None
@@ -93,17 +98,13 @@ class RowProbes:
     async def probe_without_judge(self, task: str, row: AnyRow) -> list[ProbeOutcome]:
         """Return whether an environment whose judge does not answer gives a failure, and no reward of 0."""
         answer = find_answer(row)
-        if answer.type in (AnswerType.UNKNOWN, AnswerType.CALLS):
-            return []
-        verdict = await self.prober.attempt(row, list_forms(row, answer.type)[0].write(write_gold(answer)))
-        is_scored_down = verdict.reward is not None and verdict.reward < FULL
-        conclusion = Conclusion.FALSE_REJECT if is_scored_down else Conclusion.RIGHT
-        reason = "the judge cannot be reached, and the reward is not a failure" if is_scored_down else ""
-        return [
-            ProbeOutcome(
-                task, JUDGE_DOWN, Right.ACCEPT, conclusion, verdict.reward, write_gold(answer), reason
-            )
-        ]
+        attempts: list[tuple[str, Sequence[Call]]] = []
+        if answer.type not in (AnswerType.UNKNOWN, AnswerType.CALLS):
+            attempts.append((list_forms(row, answer.type)[0].write(write_gold(answer)), ()))
+        if script := find_script(self.scripts, row):
+            attempts.append((script.text, script.calls))
+        verdicts = [(text, await self.prober.attempt(row, text, calls)) for text, calls in attempts]
+        return [_conclude_without_judge(task, text, verdict) for text, verdict in verdicts]
 
     async def _find_form(
         self, task: str, row: AnyRow, answer: ExpectedAnswer
@@ -132,20 +133,23 @@ class RowProbes:
         return _conclude(task, attempt, await self.prober.attempt(row, attempt.text), best)
 
     async def _probe_calls(
-        self, task: str, row: AnyRow, text: str, calls: Sequence[Call]
+        self, task: str, row: AnyRow, kind: str, text: str, calls: Sequence[Call]
     ) -> list[ProbeOutcome]:
-        """Probe a row whose right attempt makes `calls` and then says `text`."""
+        """Probe a row whose right attempt, of the class `kind`, makes `calls` and then says `text`."""
         gold = await self.prober.attempt(row, text, calls)
-        outcomes = [_conclude(task, Attempt(GOLD, Right.ACCEPT, f"{calls} {text}"), gold, 1.0)]
+        said = f"{calls} {text}" if calls else text
+        outcomes = [_conclude(task, Attempt(kind, Right.ACCEPT, said), gold, 1.0)]
         if gold.reward is None or gold.reward < FULL:
             return outcomes
         if not calls:
             self._remember(task, row, text, gold.reward)
         # A row with tools and without a right call may want nothing to change, whatever is said.
         is_sure = bool(calls) or not read_params(row).get("tools")
-        for kind, said in {NOTHING: DONE, "empty": "", "I do not know": "I do not know."}.items():
+        for empty, said in {NOTHING: DONE, "empty": "", "I do not know": "I do not know."}.items():
             verdict = await self.prober.attempt(row, said)
-            outcomes.append(_conclude(task, Attempt(kind, Right.REJECT, said, is_sure), verdict, gold.reward))
+            outcomes.append(
+                _conclude(task, Attempt(empty, Right.REJECT, said, is_sure), verdict, gold.reward)
+            )
             self._remember(task, row, said, verdict.reward)
         if calls:
             beside = await self.prober.attempt_beside(row, DONE, calls)
@@ -189,6 +193,13 @@ def _conclude(task: str, attempt: Attempt, verdict: ProbeVerdict, best: float) -
     return ProbeOutcome(
         task, attempt.kind, attempt.right, conclusion, verdict.reward, attempt.text, reason, verdict.seconds
     )
+
+
+def _conclude_without_judge(task: str, text: str, verdict: ProbeVerdict) -> ProbeOutcome:
+    is_scored_down = verdict.reward is not None and verdict.reward < FULL
+    conclusion = Conclusion.FALSE_REJECT if is_scored_down else Conclusion.RIGHT
+    reason = "the judge cannot be reached, and the reward is not a failure" if is_scored_down else ""
+    return ProbeOutcome(task, JUDGE_DOWN, Right.ACCEPT, conclusion, verdict.reward, text, reason)
 
 
 def settle_gold(outcomes: Iterable[ProbeOutcome]) -> list[ProbeOutcome]:

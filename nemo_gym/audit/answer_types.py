@@ -1,8 +1,9 @@
 """The expected answer of a task row, its type, and the form in which the task wants it.
 
 The type is found from the row's members: options beside an expected letter make a choice, a text that is a number makes
-a number. A row can declare it with the member `answer_type`. A row whose answer is not found has the type UNKNOWN: then
-only attempts that no verifier may accept are made.
+a number. A row can declare it with the member `answer_type`, one of the values of `AnswerType`; another value, or a
+type that the row's answer cannot have, is refused. A row whose answer is not found has the type UNKNOWN: then only
+attempts that no verifier may accept are made, and those that are declared beside the rows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import parse_json
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_params, read_verifier_metadata
@@ -89,34 +91,84 @@ UNKNOWN = ExpectedAnswer(AnswerType.UNKNOWN)
 
 
 def find_answer(row: AnyRow) -> ExpectedAnswer:
-    """Return the expected answer of a task row."""
+    """Return the expected answer of a task row.
+
+    Raises `ConfigError` if the row declares a type that does not exist or that its answer cannot have.
+    """
     members = {**read_verifier_metadata(row), **row}
-    if isinstance(sql := members.get("sql"), str):
-        return ExpectedAnswer(AnswerType.SQL, sql, (sql,))
-    key = next((key for key in _GOLD_KEYS if members.get(key) not in (None, "", [])), None)
-    if key is None:
-        return UNKNOWN
-    gold = members[key]
+    key = "sql" if isinstance(members.get("sql"), str) else None
+    key = key or next((key for key in _GOLD_KEYS if members.get(key) not in (None, "", [])), None)
+    gold = None if key is None else members[key]
+    if members.get(_TYPE_KEY) is not None:
+        return _build_declared(members, gold)
+    if key == "sql":
+        return ExpectedAnswer(AnswerType.SQL, gold, (gold,))
     if members.get("schema_type", "json") != "json":
         return UNKNOWN  # a value that is to be written in another language
     if isinstance(calls := _read_calls(gold), list):
         return ExpectedAnswer(AnswerType.CALLS, value=calls)
     if isinstance(gold, dict):
         return ExpectedAnswer(AnswerType.JSON, value=gold)
+    return _build_texts(members, gold) or UNKNOWN
+
+
+def _build_declared(members: Mapping[str, Any], gold: object) -> ExpectedAnswer:
+    declared = members[_TYPE_KEY]
+    answer: ExpectedAnswer | None = None
+    match declared:
+        case AnswerType.UNKNOWN:
+            return UNKNOWN
+        case AnswerType.CALLS:
+            calls = _read_calls(gold)
+            answer = ExpectedAnswer(AnswerType.CALLS, value=calls) if calls else None
+        case AnswerType.JSON:
+            value = _read_json(gold)
+            answer = ExpectedAnswer(AnswerType.JSON, value=value) if value is not None else None
+        case AnswerType.NUMBER | AnswerType.EXPRESSION | AnswerType.CHOICE | AnswerType.TEXT | AnswerType.SQL:
+            answer = _build_texts(members, gold, AnswerType(declared))
+        case _:
+            raise ConfigError(
+                f"`{_TYPE_KEY}` is {declared!r}, which is no type of an answer",
+                code="answer_type",
+                remedy=f"Write one of {', '.join(AnswerType)}, or leave it out.",
+            )
+    if answer is None or (
+        declared == AnswerType.NUMBER and not all(_NUMBER.fullmatch(each.strip()) for each in answer.all_gold)
+    ):
+        raise ConfigError(
+            f"`{_TYPE_KEY}` is {declared!r}, and the expected answer is {str(gold)[:80]!r}",
+            code="answer_type",
+            remedy="Declare the type that the answer has, or leave it out.",
+        )
+    return answer
+
+
+def _build_texts(
+    members: Mapping[str, Any], gold: object, declared: AnswerType | None = None
+) -> ExpectedAnswer | None:
+    """Return the answer that is one text or several; None if `gold` has no text."""
     texts = tuple(_write(each) for each in (gold if isinstance(gold, list) else [gold]))
-    if not all(texts):
-        return UNKNOWN
+    if not texts or not all(texts):
+        return None
     options = tuple(_read_options(members.get("options") or members.get("choices")))
-    declared = members.get(_TYPE_KEY)
-    kind = AnswerType(declared) if declared in set(AnswerType) else _find_type(texts[0], options)
     return ExpectedAnswer(
-        kind,
+        declared or _find_type(texts[0], options),
         texts[0],
         texts,
         options,
         is_exact=members.get("case_sensitive") is not False,
         is_strict="strict" in str(members.get("grading_mode", "")),
     )
+
+
+def _read_json(gold: object) -> Any:
+    """Return a JSON object or array, also of a text; None for anything else."""
+    if isinstance(gold, str):
+        try:
+            gold = parse_json(gold.encode())
+        except ValueError:
+            return None
+    return gold if isinstance(gold, dict | list) else None
 
 
 def _write(gold: object) -> str:
@@ -171,19 +223,34 @@ def _read_calls(gold: object) -> list[tuple[str, dict[str, Any]]] | None:
 
 def read_question(row: AnyRow) -> str:
     """Return the last user message of a row's prompt."""
+    return next((text for role, text in reversed(_list_messages(row)) if role == "user"), "")
+
+
+def read_conversation(row: AnyRow) -> str:
+    """Return the text of a row's whole prompt: its instructions and all messages."""
+    return "\n".join(
+        [str(read_params(row).get("instructions") or ""), *(text for _, text in _list_messages(row))]
+    )
+
+
+def _list_messages(row: AnyRow) -> list[tuple[object, str]]:
+    """Return role and text of each message."""
     messages = read_params(row).get("input", "")
     if isinstance(messages, str):
-        return messages
-    for message in reversed(messages if isinstance(messages, list) else []):
-        if isinstance(message, Mapping) and message.get("role") == "user":
-            content = message.get("content")
-            if isinstance(content, str):
-                return content
-            parts = content if isinstance(content, list) else []
-            return "\n".join(
-                str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part
-            )
-    return ""
+        return [("user", messages)]
+    listed = messages if isinstance(messages, list) else []
+    return [
+        (message.get("role"), _read_content(message.get("content")))
+        for message in listed
+        if isinstance(message, Mapping)
+    ]
+
+
+def _read_content(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part)
 
 
 _SIGNS = {

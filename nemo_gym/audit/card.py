@@ -5,9 +5,10 @@
     "\\n".join(card.write_markdown())
 
 Rates are those of these probes, by class, the worst class first: errors of verifiers cluster by cause, and one rate
-hides them. Their intervals are Clopper and Pearson's for an effective number of probes, because probes of one task are
-alike: n divided by the design effect (Kish 1965, "Survey Sampling", 8.2), and the number of tasks where every probe of
-a class got the same verdict. Undecided and failed probes are shown and not counted.
+hides them. Probes of one task are alike, so the task is the unit: a rate is the mean over tasks of the share of a
+task's probes that got the wrong verdict, and its interval is Clopper and Pearson's for as many trials as there are
+tasks. It is exact where a task's verdicts are all right or all wrong, and wider than needed otherwise. One more wrong
+verdict never makes it tighter. Undecided and failed probes are shown and not counted.
 
 A card of fewer than 150 tasks claims no rates: no error in 149 tasks leaves an upper bound of over 2 %.
 """
@@ -18,6 +19,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -44,51 +46,37 @@ class Rate:
     probes: int
     wrong: int
     tasks: int
-    effective: float
-    """The number of independent probes that tell as much."""
-
-    @property
-    def value(self) -> float:
-        return self.wrong / self.probes if self.probes else 0.0
+    value: float
+    """The mean over tasks of the share of wrong verdicts; 0 without a task."""
 
     @property
     def interval(self) -> tuple[float, float]:
         """The two-sided 95 % interval."""
-        return find_rate_interval(self.value * self.effective, self.effective)
+        return find_rate_interval(self.value * self.tasks, self.tasks)
 
     @property
     def upper(self) -> float:
         """The one-sided 95 % upper bound."""
-        return find_rate_interval(self.value * self.effective, self.effective, error=0.1)[1]
+        return find_rate_interval(self.value * self.tasks, self.tasks, error=0.1)[1]
 
     def as_json(self) -> dict[str, Any]:
         low, high = self.interval
         return {
-            "probes": self.probes, "tasks": self.tasks, "wrong": self.wrong, "effective_probes": self.effective,
-            "rate": self.value, "interval_95": [low, high], "upper_95": self.upper,
+            "probes": self.probes, "tasks": self.tasks, "wrong": self.wrong, "rate": self.value,
+            "interval_95": [low, high], "upper_95": self.upper,
         }  # fmt: skip
 
 
 def measure_rate(outcomes: Iterable[ProbeOutcome]) -> Rate:
     """Return the rate of wrong verdicts among the decided outcomes."""
-    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    verdicts: defaultdict[str, list[bool]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.conclusion not in (Conclusion.UNDECIDED, Conclusion.FAILED):
-            counts[outcome.task][0] += 1
-            counts[outcome.task][1] += outcome.conclusion is not Conclusion.RIGHT
-    probes, wrong = (sum(count[at] for count in counts.values()) for at in (0, 1))
-    return Rate(probes, wrong, len(counts), _count_effective([*counts.values()], probes, wrong))
-
-
-def _count_effective(counts: Sequence[Sequence[int]], probes: int, wrong: int) -> float:
-    tasks = len(counts)
-    if tasks < 2 or wrong in (0, probes):
-        return float(tasks)
-    rate = wrong / probes
-    squares = sum((task_wrong - rate * task_probes) ** 2 for task_probes, task_wrong in counts)
-    variance = tasks / (tasks - 1) * squares / probes**2
-    alone = rate * (1 - rate) / variance if variance else float(probes)
-    return max(1.0, min(float(probes), alone))
+            verdicts[outcome.task].append(outcome.conclusion is not Conclusion.RIGHT)
+    tasks = len(verdicts)
+    shares = fsum(sum(each) / len(each) for each in verdicts.values())
+    probes, wrong = sum(map(len, verdicts.values())), sum(map(sum, verdicts.values()))
+    return Rate(probes, wrong, tasks, shares / tasks if tasks else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +165,7 @@ class Card:
         yield from (line.plain for line in table_lines(columns, rows, terminal_width()))
         for each in self.classes:
             yield from (f"{each.kind}: {_write_example(outcome)}" for outcome in each.examples[:1])
+        yield from self.notes
 
     def write(self, folder: Path) -> None:
         """Write the card as JSON and as Markdown."""

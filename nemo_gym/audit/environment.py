@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nemo_gym.audit.answer_audit import RowProbes, settle_gold
-from nemo_gym.audit.answer_types import find_answer
+from nemo_gym.audit.answer_types import AnswerType, find_answer
 from nemo_gym.audit.behaviour import RESTARTED, KnownVerdict, compare_again, probe_behaviour
 from nemo_gym.audit.card import OUTCOMES, Card, build_card
-from nemo_gym.audit.gold_scripts import GoldScript
+from nemo_gym.audit.gold_scripts import GoldScript, find_script
 from nemo_gym.audit.journal import AuditJournal
+from nemo_gym.audit.operators import RIGHT_ATTEMPTS, list_lacking
 from nemo_gym.audit.probing import Prober
 from nemo_gym.audit.running import Budget, Probe, run_probes
 from nemo_gym.audit.universal import draw_universal_answers, settle_universal
@@ -122,7 +124,7 @@ class EnvironmentAudit:
             notes.append(
                 "The judge was out of reach, so only that is probed. Name one with --url and --model."
             )
-        notes += _note_types(self.rows)
+        notes += _note_types(self.rows, self.scripts)
         card = build_card(
             self.name,
             outcomes,
@@ -135,10 +137,28 @@ class EnvironmentAudit:
         return card
 
 
-def _note_types(rows: Sequence[AnyRow]) -> list[str]:
-    types = [find_answer(row).type.value for row in rows]
-    counts = ", ".join(f"{types.count(kind)} {kind}" for kind in dict.fromkeys(types))
-    return [f"Types of the expected answers: {counts}."]
+def _note_types(rows: Sequence[AnyRow], scripts: Sequence[GoldScript]) -> list[str]:
+    """Return notes on the types of the expected answers, and on the probes that are not made for them."""
+    answers = [find_answer(row) for row in rows]
+    chosen = [find_script(scripts, row) for row in rows]
+    notes = [f"Types of the expected answers: {_count(answer.type for answer in answers)}."]
+    lacking: defaultdict[str, list[AnswerType]] = defaultdict(list)
+    for answer, script in zip(answers, chosen, strict=True):
+        for name in list_lacking(answer):
+            if name != RIGHT_ATTEMPTS or script is None:
+                lacking[name].append(answer.type)
+    notes += [f"No {name} are made for {_count(types)}." for name, types in lacking.items()]
+    unsent = [script for script in scripts if script not in chosen]
+    if unsent:
+        notes.append(
+            f"{len(unsent)} of {len(scripts)} declared scenes are of no task here and were not sent, first "
+            f"{unsent[0].match[:60]!r}. (Scenes of a judge are of none.)"
+        )
+    return notes
+
+
+def _count(types: Iterable[AnswerType]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in Counter(types).items())
 
 
 async def open_prober(caller: Caller, server: str) -> Prober:

@@ -36,6 +36,8 @@ _REASONING = (
     "for a mistake in my own reasoning before I answer.\n\n"
 )
 _LONGEST_ECHO = 20_000
+RIGHT_ATTEMPTS = "right attempts"
+"""The class of probes that a declared script can stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,3 +272,18 @@ _MISS: Mapping[AnswerType, Callable[[ExpectedAnswer], Pairs]] = {
     AnswerType.JSON: miss_json,
     AnswerType.SQL: miss_sql,
 }
+
+
+def list_lacking(answer: ExpectedAnswer) -> list[str]:
+    """Return the classes of probes of which this answer has none: an audit is blind for their errors."""
+    if answer.type is AnswerType.CALLS:
+        return []
+    if answer.type is AnswerType.UNKNOWN:
+        return [RIGHT_ATTEMPTS, "near misses"]
+    has_spelling = not answer.is_strict and any(_RESPELL[answer.type](answer))
+    has_miss = any(_MISS[answer.type](answer))
+    return [
+        name
+        for name, is_there in (("other spellings", has_spelling), ("near misses", has_miss))
+        if not is_there
+    ]

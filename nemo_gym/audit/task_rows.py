@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nemo_gym.audit.answer_types import find_answer
+from nemo_gym.config.problems import ConfigErrors, Location, Problem
 from nemo_gym.failures import ConfigError
-from nemo_gym.json_objects import parse_json
 from nemo_gym.rollouts.lookback.reverify import find_environment
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
+from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rollouts.run.required_servers import find_required_servers
 from nemo_gym.rows.forms import AnyRow
 
@@ -50,13 +53,24 @@ def list_environments(config: GlobalConfig) -> list[AuditedEnvironment]:
 
 
 def read_rows(files: Iterable[Path], limit: int | None) -> list[AnyRow]:
-    """Return the rows of `files`, the first `limit` of each. Raises `ConfigError` for a file that cannot be read."""
+    """Return the rows of `files`, the first `limit` of each.
+
+    Raises `ConfigError` for a file that cannot be read, and for all rows whose declared type of answer is refused.
+    """
     rows: list[AnyRow] = []
+    refused: defaultdict[tuple[str, str | None], list[Location]] = defaultdict(list)
     for file in files:
         for place, line in enumerate(read_lines(locate(file))):
             if limit is not None and place >= limit:
                 break
-            rows.append(parse_json(line.content))
+            rows.append(read_object(line.content, f"{file}:{line.number}", code="malformed_rows"))
+            try:
+                find_answer(rows[-1])
+            except ConfigError as error:
+                fault = (error.failure.message, error.failure.remedy)
+                refused[fault].append(Location(str(file), line.number))
+    if refused:
+        raise ConfigErrors([_describe(*fault, places) for fault, places in refused.items()])
     if not rows:
         raise ConfigError(
             "there are no task rows to audit with",
@@ -64,3 +78,8 @@ def read_rows(files: Iterable[Path], limit: int | None) -> list[AnyRow]:
             remedy="Name a file: +input_jsonl_fpath=FILE (gym: -i), or prepare the environment's datasets.",
         )
     return rows
+
+
+def _describe(message: str, remedy: str | None, places: Sequence[Location]) -> Problem:
+    more = f" (and so in {len(places) - 1:,} more rows)" if len(places) > 1 else ""
+    return Problem(places[0], f"{message}{more}", remedy)

@@ -125,6 +125,7 @@ def plan_audits(keys: AuditKeys, config: GlobalConfig) -> list[EnvironmentAudit]
     from nemo_gym.audit.environment import AuditSettings, EnvironmentAudit
     from nemo_gym.audit.gold_scripts import read_gold_scripts
     from nemo_gym.audit.task_rows import list_environments, read_rows
+    from nemo_gym.rollouts.plan.dataset import locate
 
     found = list_environments(config)
     inputs = [keys.input_jsonl_fpath] if isinstance(keys.input_jsonl_fpath, str) else keys.input_jsonl_fpath
@@ -141,7 +142,7 @@ def plan_audits(keys: AuditKeys, config: GlobalConfig) -> list[EnvironmentAudit]
             at_once=keys.num_samples_in_parallel,
             progress=_show_progress(),
         )
-        scripts = [script for file in files for script in read_gold_scripts(file)]
+        scripts = [script for file in files for script in read_gold_scripts(locate(file))]
         lacks_judge = any(NOT_SET in str(config.data[model]) for model in environment.models)
         name = environment.server
         audits.append(EnvironmentAudit(name, name, rows, settings, scripts, lacks_judge))

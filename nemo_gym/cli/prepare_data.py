@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from nemo_gym.cli.collect_rollouts import DatasetKeys
-from nemo_gym.cli.command import ConfigCommand, ExitCode
+from nemo_gym.cli.command import ExitCode
+from nemo_gym.cli.reverify import PolicyFreeCommand
 from nemo_gym.config.types import DatasetType
 from nemo_gym.failures import ConfigError
 
@@ -45,7 +46,9 @@ class PrepareKeys(DatasetKeys):
     )
     split: DatasetType = Field("example", description="The split of those rows.")
     skip_invalid_rows: bool = Field(
-        False, description="Skip malformed rows instead of rejecting the dataset."
+        False,
+        description="Leave out malformed rows, and rows that their environments cannot read, instead of rejecting the "
+        "dataset.",
     )
     remove_duplicates: bool = Field(
         False,
@@ -55,7 +58,7 @@ class PrepareKeys(DatasetKeys):
     as_json: bool = Field(False, alias="json", description="Print the report as JSON.")
 
 
-COMMAND = ConfigCommand(
+COMMAND = PolicyFreeCommand(
     name="ng_prepare_data",
     summary="Validate and count the rows of datasets, find duplicates and leaks, and merge the rows by split.",
     example="ng_prepare_data '+config_paths=[configs/math.yaml]' +mode=train_preparation "
@@ -74,9 +77,11 @@ COMMAND = ConfigCommand(
 
 def prepare_data(keys: PrepareKeys, config: GlobalConfig) -> int:
     from nemo_gym.datasets.preparation import Preparation
+    from nemo_gym.launch.task_checks import TaskChecks
 
-    preparation = Preparation(list(_sources(keys, config)))
-    report = preparation.inspect()
+    with TaskChecks(config.servers, config.data) as checks:
+        preparation = Preparation(list(_sources(keys, config)), checks)
+        report = preparation.inspect()
     if not keys.skip_invalid_rows:
         report.refuse_faults()
     if keys.output_dirpath is not None:
@@ -137,6 +142,8 @@ def _text(report: PreparationReport) -> Iterator[str]:
         yield f"{file.source.split}: {file.source.file.path}: {statistics.rows:,} rows{invalid}, for {agents}"
     for fault in report.faults.shown:
         yield f"malformed: {fault}"
+    for agent, reason in report.unchecked.items():
+        yield f"not checked by an environment: rows for {agent}: {reason}"
     for what, found in (("duplicate", report.duplicates), ("leak", report.leaks)):
         for one in found[:_SHOWN_REPETITIONS]:
             verb = "repeats" if what == "duplicate" else "leaks"

@@ -1,14 +1,15 @@
 """Preparation of datasets for a run or a trainer: every row is validated and counted, then merged by split.
 
-The first pass finds faults by file, line and field, statistics, duplicate rows, and train rows that leak validation
-rows. Nothing is written if a row is malformed, unless malformed rows may be skipped. The second pass writes
-`<split>.jsonl` (rows with agent and filled prompt, repeated as the dataset declares) and `<split>_metrics.json`
-(statistics).
+The first pass finds the rows that their environments cannot read, the second one faults by file, line and field,
+statistics, duplicate rows, and train rows that leak validation rows. Nothing is written if a row is malformed, unless
+malformed rows may be skipped. The last pass writes `<split>.jsonl` (rows with agent and filled prompt, repeated as the
+dataset declares) and `<split>_metrics.json` (statistics).
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +21,16 @@ from pydantic import TypeAdapter
 from nemo_gym.config.types import DatasetType
 from nemo_gym.datasets._statistics import DatasetStatistics, read_item_text
 from nemo_gym.datasets.checking import check_line
+from nemo_gym.launch.task_checks import TaskChecks
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RowFaults, Task
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, RowFaults, Task
 from nemo_gym.rows.parts import read_task_data
 
 TRAIN: DatasetType = "train"
+_BATCH_ROWS = 500
 HELD_OUT: tuple[DatasetType, ...] = ("validation", "benchmark")
 """The splits that must not leak into train."""
 
@@ -63,6 +66,8 @@ class PreparationReport:
     """Rows that duplicate an earlier row of their split."""
     leaks: list[Repetition] = field(default_factory=list)
     """Train rows, each with the row of a held-out split that it repeats."""
+    unchecked: Mapping[str, str] = field(default_factory=dict)
+    """The reason, by each agent whose rows no environment has checked."""
     written: dict[Path, int] = field(default_factory=dict)
     """Number of rows by file."""
 
@@ -115,6 +120,7 @@ class PreparationReport:
             "splits": {split: self.merge_statistics(split).to_json() for split in self.splits()},
             "faults": self.faults.shown,
             "fault_count": self.faults.count,
+            "unchecked": dict(self.unchecked),
             "duplicates": list_repetitions(self.duplicates),
             "leaks": list_repetitions(self.leaks),
             "written": {str(path): rows for path, rows in self.written.items()},
@@ -124,8 +130,10 @@ class PreparationReport:
 class Preparation:
     """One preparation of `sources`: `inspect` first, then `write`."""
 
-    def __init__(self, sources: Sequence[SourceFile]) -> None:
-        """Raises `ConfigError` for a prompt template that cannot be loaded."""
+    def __init__(self, sources: Sequence[SourceFile], checks: TaskChecks | None = None) -> None:
+        """`checks`: those by the rows' environments. Raises `ConfigError` for a template that cannot be loaded."""
+        self._checks = checks
+        self._unfit: dict[Place, FaultyRowError] = {}
         self._sources = list(sources)
         self._shapers = [build_shaper(source.file, PlanSettings((source.file,))) for source in sources]
         self._seen: dict[DatasetType, SplitRows] = {}
@@ -134,6 +142,10 @@ class Preparation:
     def inspect(self) -> PreparationReport:
         """Read every file once. Raises `ConfigError` for a missing or damaged file."""
         self.report.files = [FileReport(source) for source in self._sources]
+        if self._checks is not None:
+            for number in range(len(self._sources)):
+                self._find_unfit(number, self._checks)
+            self.report.unchecked = self._checks.unchecked
         for number, file in enumerate(self.report.files):
             seen = self._seen.setdefault(file.source.split, SplitRows())
             for place, task in self._tasks(number):
@@ -164,6 +176,23 @@ class Preparation:
             metrics = orjson.dumps(self.report.merge_statistics(split).to_json(), option=orjson.OPT_INDENT_2)
             with replacing(folder / f"{split}_metrics.json") as file:
                 file.write(metrics + b"\n")
+
+    def _find_unfit(self, number: int, checks: TaskChecks) -> None:
+        """Find the rows of a file that their environments cannot read."""
+
+        def check(agent: str, batch: Sequence[tuple[Place, Task]]) -> None:
+            for place, messages in checks.find_faults(agent, [task.row for _, task in batch]).items():
+                faults = [FieldFault("", message) for message in messages]
+                self._unfit[batch[place][0]] = FaultyRowError(*faults)
+
+        waiting: defaultdict[str, list[tuple[Place, Task]]] = defaultdict(list)
+        for place, task in self._tasks(number):
+            if isinstance(task, Task):
+                waiting[task.agent].append((place, task))
+                if len(waiting[task.agent]) == _BATCH_ROWS:
+                    check(task.agent, waiting.pop(task.agent))
+        for agent, batch in waiting.items():
+            check(agent, batch)
 
     def _find_leaks(self) -> None:
         train = self._seen.get(TRAIN)
@@ -197,6 +226,9 @@ class Preparation:
         shaper, source = self._shapers[number], self._sources[number]
         for line in read_lines(locate(source.file.path)):
             place = Place(number, line.number)
+            if place in self._unfit:
+                yield place, self._unfit[place]
+                continue
             try:
                 yield place, check_line(shaper, line.content, source.schema)
             except FaultyRowError as error:

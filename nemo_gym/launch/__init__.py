@@ -8,6 +8,7 @@
     plan            the server processes of a configuration
     environments    virtual environments of servers with their own requirements
     inspection      the options of implementations, read in a process of its own
+    task_checks     task rows, checked by the models of environments that do not run
     records         the files that announce a running gym
     observation     the state, counters and memory of running servers
     table           the table of servers

@@ -15,11 +15,11 @@ from itertools import chain, pairwise
 from typing import NamedTuple, TypeVar
 
 from nemo_gym.failures import InputError
-from nemo_gym.metrics.records import RolloutRecord
+from nemo_gym.metrics.records import ANSWER_FAULTS, RolloutRecord
 from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY
 from nemo_gym.rows.tool_errors import INVALID_TOOL_CALLS, TOOL_ERRORS
 
-_ZERO_IF_MISSING = frozenset({TOOL_ERRORS, INVALID_TOOL_CALLS})
+_ZERO_IF_MISSING = frozenset({TOOL_ERRORS, INVALID_TOOL_CALLS, ANSWER_FAULTS})
 """Numbers that only rows with a failed tool call have."""
 T = TypeVar("T", int, float)
 

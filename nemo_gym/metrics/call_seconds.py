@@ -120,7 +120,7 @@ def describe_times(accounts: list[TimeAccount]) -> Iterator[str]:
         )
     ]
     if slowest:
-        yield f"slowest: {', '.join(slowest)}"
+        yield f"slowest, waits included: {', '.join(slowest)}"
 
 
 def _find_slowest(calls: list[SlowCall]) -> SlowCall | None:

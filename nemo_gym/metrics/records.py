@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from nemo_gym.failures import InputError, Outcome
 from nemo_gym.json_objects import LARGEST_FLOAT
 from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
+    ANSWER_FAULT_KEY,
     ATTEMPT_INDEX_KEY,
     REWARD_COMPONENTS_KEY,
     REWARD_KEY,
@@ -27,6 +29,8 @@ from nemo_gym.rows.timing import measure_times
 from nemo_gym.rows.tool_errors import count_failed_calls
 from nemo_gym.rows.verdict import is_reward, is_scored, read_failure_class, read_outcome
 
+ANSWER_FAULTS: Final = "answer_faults"
+"""The measurement that is 1 for an answer that broke its verifier; 0 for the other rollouts of such a run."""
 _NUMBERS = (int, float)  # and booleans, which are integers
 
 
@@ -66,12 +70,14 @@ def read_record(row: AnyRow, *, answer_key: str | None = None) -> RolloutRecord:
 
 
 def read_measurements(row: AnyRow) -> dict[str, float]:
-    """Return the numbers of a row: usage, times, reward components, failed tool calls, and its own, which win."""
+    """Return the numbers of a row: usage, times, reward components, faults, failed calls, and its own, which win."""
     measurements = _read_numbers(read_usage(row)) | measure_times(row)
     components = row.get(REWARD_COMPONENTS_KEY)
     if components is not None:
         for name, number in _read_numbers(components).items():
             measurements[f"{REWARD_COMPONENTS_KEY}/{name}"] = number
+    if row.get(ANSWER_FAULT_KEY):
+        measurements[ANSWER_FAULTS] = 1.0
     if TOOL_ERRORS_KEY in row:
         measurements |= count_failed_calls(row)
     for name, number in _read_numbers(row).items():

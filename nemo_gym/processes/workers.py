@@ -142,15 +142,17 @@ class WorkerPool:
         *,
         timeout_s: float,
         imports: Sequence[str] = (),
+        name: str | None = None,
     ) -> R:
-        """Like `run`, with keyword arguments."""
+        """Like `run`, with keyword arguments. `name` stands for the function's own in messages."""
+        name = name or function.__qualname__
         job = _encode_job(function, args, kwargs, imports)
         self._imports.update(dict.fromkeys(imports))
         self.attach(asyncio.get_running_loop())
         async with self._slot():
-            kind, body = await self._call(self._take_worker(), job, timeout_s, function.__qualname__)
+            kind, body = await self._call(self._take_worker(), job, timeout_s, name)
         self._stats.completed += 1
-        return cast(R, _result(kind, body, function.__qualname__))
+        return cast(R, _result(kind, body, name))
 
     async def close(self) -> None:
         """End every worker. Running and queued jobs fail with `verifier_closed`. Idempotent."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -135,9 +136,13 @@ class _Controls:
         """The row of the attempt without output."""
 
     async def run(self) -> None:
-        """Verify both. Raises what `verify` raises, and `VerifierError` for a row without a reward."""
-        for control in Control:
-            self._row = _read_row(await self._verify_control(control))
+        """Verify both. Raises what `verify` raises, and `VerifierError` for a row without a reward.
+
+        An ordinary answer may have a fault that `verify` has settled itself (`score_in_worker`).
+        """
+        with suppress(AnswerFault):
+            _read_row(await self._verify_control(Control.ORDINARY))
+        self._row = _read_row(await self._verify_control(Control.EMPTY))
 
     def fault_row(self, fault: AnswerFault, response: object) -> bytes:
         """Return the row of the answer with a fault; `response` takes the place of the empty one."""

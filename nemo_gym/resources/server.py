@@ -185,7 +185,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
         async def verify(control: Control | None) -> bytes:
             job = (server, body, left_out, control)
-            return await pool.submit(verify_in_worker, job, {}, timeout_s=timeout_s)
+            return await pool.submit(verify_in_worker, job, {}, timeout_s=timeout_s, name="verify")
 
         return JsonResponse(await score_faulty_body(verify, body))
 

@@ -1,8 +1,9 @@
 """The check of task rows by an environment's own models, before a run: those of the bodies of its handlers.
 
 `seed_session` and `verify` read a task row as a pydantic model. The same models check rows before any rollout starts,
-so that a wrong field is not found by the rollout that needs it. `check_task` of an environment refuses what its models
-cannot: a task that no attempt can solve.
+so that a wrong field is not found by the rollout that needs it. Harmless answers stand in for the response, which only
+an attempt has, so that validators of the whole model see every row; such a validator must refuse both of them.
+`check_task` of an environment refuses what its models cannot: a task that no attempt can solve.
 """
 
 from __future__ import annotations
@@ -15,15 +16,23 @@ from typing import Any
 
 import orjson
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from nemo_gym.config.pydantic_problems import errors_by_path
 from nemo_gym.failures import InputError
+from nemo_gym.resources.answer_fault_rule import harmless_output
+from nemo_gym.responses.responses_answer import build_envelope
+from nemo_gym.rows.keys import RESPONSE_KEY
 from nemo_gym.rows.models import BaseRunRequest, BaseVerifyRequest
 
 _HANDLERS = ("seed_session", "verify")
 _LONGEST_VALUE = 80
 _ADDED = BaseVerifyRequest.model_fields.keys() - BaseRunRequest.model_fields.keys()
 """The fields that a task has only when it is verified."""
+_RESPONSE = build_envelope({}, ids=lambda prefix: f"{prefix}_check", now=0.0) | {
+    "model": "check",
+    "status": "completed",
+}
 
 
 def find_task_models(server: object) -> list[type[BaseModel]]:
@@ -71,20 +80,40 @@ class TaskCheck:
 
 
 def _check(model: type[BaseModel], row: Any) -> Iterator[dict[str, Any]]:
+    faults = _find_faults(model, row, [])
+    if any(not fault["key"] for fault in faults) and _lacks_response(model, row):
+        others = _find_faults(model, row, harmless_output([]))
+        faults = [fault for fault in faults if fault["key"] or fault in others]
+    yield from faults
+
+
+def _find_faults(model: type[BaseModel], row: Any, output: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the faults of a row whose attempt has this output."""
+    if _lacks_response(model, row):
+        row = {**row, RESPONSE_KEY: _RESPONSE | {"output": output}}
     try:
         model.model_validate_json(orjson.dumps(row))
     except ValidationError as error:
-        for path, details in errors_by_path(error, row).items():
-            if path and path[0] in _ADDED:  # by the agent
-                continue
-            shown = {} if details[0]["type"] == "missing" else {"value": _shorten(details[0]["input"])}
-            yield {"key": ".".join(map(str, path)), "message": _join_messages(details), **shown}
+        found = errors_by_path(error, row)
+        return [
+            _describe(path, details) for path, details in found.items() if not path or path[0] not in _ADDED
+        ]
+    except Exception:  # noqa: BLE001 - an author's validator, which may have failed for the answer that stands in
+        return []
+    return []
 
 
-def _join_messages(details: Sequence[Mapping[str, Any]]) -> str:
-    """Return the message on a value; the branches of a union are alternatives."""
+def _lacks_response(model: type[BaseModel], row: Any) -> bool:
+    return isinstance(row, Mapping) and RESPONSE_KEY in model.model_fields and RESPONSE_KEY not in row
+
+
+def _describe(path: Sequence[str | int], details: Sequence[ErrorDetails]) -> dict[str, Any]:
+    """Return a fault; the branches of a union are alternatives."""
     first, *others = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
-    return " or ".join([first, *(other.removeprefix("Input should be ") for other in others)])
+    message = " or ".join([first, *(other.removeprefix("Input should be ") for other in others)])
+    is_shown = path and details[0]["type"] != "missing"
+    shown = {"value": _shorten(details[0]["input"])} if is_shown else {}
+    return {"key": ".".join(map(str, path)), "message": message, **shown}
 
 
 def _find_body(handler: Any) -> type[BaseModel] | None:

@@ -344,7 +344,13 @@ def score_fault(verdict: Mapping[str, Any], kind: str, detail: str) -> dict[str,
 
     Its reward is at most 0.
     """
-    marks = {ANSWER_FAULT_KEY: kind, ANSWER_FAULT_DETAIL_KEY: detail}
+    reason = {FAILURE_KIND_KEY: None} if FAILURE_KIND_KEY in verdict else {}  # that of the other attempt
+    marks = {
+        **reason,
+        FAILURE_REASON_KEY: f"{kind}: {detail}",
+        ANSWER_FAULT_KEY: kind,
+        ANSWER_FAULT_DETAIL_KEY: detail,
+    }
     if verdict[REWARD_KEY] <= 0:
         return {**verdict, **marks}
     components = verdict.get(REWARD_COMPONENTS_KEY)

@@ -45,21 +45,30 @@ _KINDS = {
     TOO_LONG: "too_long",
 }
 _CERTAIN = frozenset({"cpu_time", "memory", "too_long"})
-"""Faults that are not repeated to see whether they happen again."""
+"""Faults that are not repeated to see whether they happen again. One that `verify` raised has been repeated."""
 _LONGEST_DETAIL = 500
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFault:
-    """The reason why an answer that broke its verification scores 0."""
+@dataclass(unsafe_hash=True)
+class AnswerFault(Exception):
+    """The reason why an answer that broke its verification scores 0.
+
+    A `verify` that gets one from `score_in_worker` raises it. Then its row is the one of the rule, with `answer_fault`,
+    as if `verify` itself had been broken, and metrics count it.
+    """
 
     kind: str
     """`cpu_time`, `blocked`, `memory`, `crashed`, `raised` or `too_long`."""
     detail: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}"
+
 
 def possible_fault(error: Exception) -> AnswerFault | None:
     """Return the answer's fault that `error` may be; None if it is a failure whatever the answer."""
+    if isinstance(error, AnswerFault):
+        return error
     if isinstance(error, GymError):
         kind = _KINDS.get(error.failure.code)
         return AnswerFault(kind, _readable(error.failure.message)) if kind else None
@@ -95,7 +104,7 @@ async def settle(
     fault = possible_fault(error)
     if fault is None:
         raise error
-    if fault.kind not in _CERTAIN:
+    if fault is not error and fault.kind not in _CERTAIN:
         try:
             return await verification()
         except Exception as again:
@@ -119,7 +128,10 @@ async def score_in_worker(
     imports: Sequence[str] = (),
     pool: WorkerPool | None = None,
 ) -> R | AnswerFault:
-    """Run `function(*args)` in a worker under the rule; `control` are its arguments with a harmless answer."""
+    """Return the result of `function(*args)`, run in a worker under the rule, or the answer's fault, to be raised.
+
+    `control` are the arguments with a harmless answer. Raises the error of every other failure.
+    """
     workers = pool or default_pool()
 
     async def verify(arguments: Sequence[object]) -> R:

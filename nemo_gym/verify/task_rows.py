@@ -27,10 +27,9 @@ _SHOWN = 60
 def invalid_row(
     problem: str, *, param: str | None = None, remedy: str = "Correct it in the dataset."
 ) -> InputError:
-    """Return the error of a row; `param` names the invalid field."""
-    return InputError(
-        f"The task row cannot be graded: {problem}.", code="invalid_row", param=param, remedy=remedy
-    )
+    """Return the error of a row, to be raised; `param` names the invalid field."""
+    message = f"The task row cannot be graded: {problem.rstrip(' .')}."
+    return InputError(message, code="invalid_row", param=param, remedy=remedy)
 
 
 async def refuse_unequalled(

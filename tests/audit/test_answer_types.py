@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.audit.answer_types import AnswerType, WrittenForm, find_answer, list_forms, read_question
+from nemo_gym.audit.answer_types import (
+    AnswerType,
+    WrittenForm,
+    find_answer,
+    list_forms,
+    read_conversation,
+    read_question,
+)
+from nemo_gym.failures import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -22,6 +30,19 @@ from nemo_gym.audit.answer_types import AnswerType, WrittenForm, find_answer, li
         ({"expected": {"a": 1}}, AnswerType.JSON, ""),
         ({"expected": {"a": 1}, "schema_type": "xml"}, AnswerType.UNKNOWN, ""),
         ({"expected": [{"a": 1}]}, AnswerType.UNKNOWN, ""),
+        (
+            {"expected_answer": "2024-03-03/2024-03-05", "answer_type": "text"},
+            AnswerType.TEXT,
+            "2024-03-03/2024-03-05",
+        ),
+        ({"expected_answer": "C", "answer_type": None}, AnswerType.TEXT, "C"),
+        ({"verifier_metadata": {"expected_answer": "12", "answer_type": "text"}}, AnswerType.TEXT, "12"),
+        (
+            {"expected_answer": '[{"name": "f", "arguments": {}}]', "answer_type": "text"},
+            AnswerType.TEXT,
+            '[{"name": "f", "arguments": {}}]',
+        ),
+        ({"expected_answer": "x", "answer_type": "unknown"}, AnswerType.UNKNOWN, ""),
         ({"initial_count": 3}, AnswerType.UNKNOWN, ""),
         ({"expected_answer": ""}, AnswerType.UNKNOWN, ""),
     ],
@@ -29,6 +50,35 @@ from nemo_gym.audit.answer_types import AnswerType, WrittenForm, find_answer, li
 def test_the_type_is_found_from_the_row(members: dict[str, Any], kind: AnswerType, gold: str) -> None:
     answer = find_answer(members)
     assert (answer.type, answer.gold) == (kind, gold)
+
+
+@pytest.mark.parametrize("declared", ["date", "Text", "", 3, ["text"], {"type": "text"}])
+def test_a_declared_type_that_does_not_exist_is_refused(declared: Any) -> None:
+    with pytest.raises(ConfigError, match="is no type of an answer") as caught:
+        find_answer({"expected_answer": "x", "answer_type": declared})
+    assert "number, expression, choice, text, json, sql, calls, unknown" in str(caught.value.failure.remedy)
+
+
+@pytest.mark.parametrize(
+    ("declared", "gold"),
+    [
+        ("number", "twelve"),
+        ("number", "1/2"),
+        ("number", ["12", "a dozen"]),
+        ("json", "no object"),
+        ("calls", "f(x)"),
+        ("text", {"a": 1}),
+        ("text", None),
+    ],
+)
+def test_a_declared_type_that_the_answer_cannot_have_is_refused(declared: str, gold: Any) -> None:
+    with pytest.raises(ConfigError, match="and the expected answer is"):
+        find_answer({"expected_answer": gold, "answer_type": declared})
+
+
+def test_a_declared_json_value_is_read_from_text() -> None:
+    for gold in ('{"a": [1]}', {"a": [1]}):
+        assert find_answer({"expected_answer": gold, "answer_type": "json"}).value == {"a": [1]}
 
 
 def test_calls_are_read_from_json_and_from_text() -> None:
@@ -58,3 +108,12 @@ def test_the_question_is_the_last_user_message() -> None:
     messages = [{"role": "user", "content": "first"}, {"role": "user", "content": parts}]
     assert read_question({"responses_create_params": {"input": messages}}) == "second"
     assert read_question({"responses_create_params": {"input": "alone"}}) == "alone"
+    assert (
+        read_question({"responses_create_params": {"input": [{"role": "system", "content": "rules"}]}}) == ""
+    )
+
+
+def test_the_conversation_is_the_whole_prompt() -> None:
+    messages = [{"role": "system", "content": "rules"}, {"role": "user", "content": "ask"}]
+    row = {"responses_create_params": {"instructions": "be kind", "input": messages}}
+    assert read_conversation(row).split("\n") == ["be kind", "rules", "ask"]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from nemo_gym.audit.behaviour import RESTARTED
 from nemo_gym.audit.environment import AuditSettings, EnvironmentAudit
-from tests.audit.planted_verifiers import NUMBERS, is_number, open_gym
+from nemo_gym.audit.gold_scripts import GoldScript
+from tests.audit.planted_verifiers import NUMBERS, is_number, make_row, open_gym
 
 
 async def test_a_restart_that_changes_verdicts_is_a_flip(tmp_path: Path) -> None:
@@ -37,3 +38,27 @@ async def test_a_budget_leaves_tasks_for_a_resumed_audit(tmp_path: Path) -> None
 
 def test_a_dry_run_counts_attempts() -> None:
     assert EnvironmentAudit("x", "x", NUMBERS, AuditSettings(Path())).count_probes() > 300
+
+
+async def test_the_card_names_the_classes_for_which_no_probe_is_made(tmp_path: Path) -> None:
+    rows = [
+        make_row("Which range?", expected_answer="2024-03-03/2024-03-05", answer_type="text"),
+        make_row("Which day?", expected_answer="3/4/2024", answer_type="text"),
+        make_row("Which city?"),
+        make_row("Which lake?"),
+    ]
+    scripts = [GoldScript("lake", [], "Titicaca"), GoldScript("river", [], "Amazon")]
+    gym, caller = open_gym(lambda text, row: True)
+    audit = EnvironmentAudit("planted", "planted", rows, AuditSettings(tmp_path, repeats=False), scripts)
+    async with gym.running():
+        journal, _ = await audit.run(caller)
+    card = audit.build_card(journal)
+    journal.close()
+    assert card.notes == [
+        "Types of the expected answers: 2 text, 2 unknown.",
+        "No other spellings are made for 2 text.",
+        "No near misses are made for 2 text, 2 unknown.",
+        "No right attempts are made for 1 unknown.",
+        "1 of 2 declared scenes are of no task here and were not sent, first 'river'. (Scenes of a judge are of none.)",
+    ]
+    assert set(card.notes) < set(card.write_text())

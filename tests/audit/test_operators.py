@@ -7,12 +7,16 @@ import random
 import re
 import sqlite3
 from fractions import Fraction
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.audit.answer_types import UNKNOWN, AnswerType, ExpectedAnswer, WrittenForm
+from nemo_gym.audit.answer_types import UNKNOWN, AnswerType, ExpectedAnswer, WrittenForm, find_answer
 from nemo_gym.audit.operators import (
+    RIGHT_ATTEMPTS,
+    list_lacking,
     make_attempts,
     miss_choice,
     miss_expression,
@@ -153,3 +157,24 @@ def test_an_echo_of_a_prompt_that_has_the_answer_is_not_sure() -> None:
     }
     assert not by_kind["prompt echoed"]
     assert by_kind["empty"]
+
+
+@pytest.mark.parametrize(
+    ("members", "lacking"),
+    [
+        ({"expected_answer": "12"}, []),
+        ({"expected_answer": "12", "grading_mode": "strict"}, ["other spellings"]),
+        ({"expected_answer": "A", "options": ["x", "y"]}, []),
+        ({"expected_answer": "A", "answer_type": "choice"}, ["near misses"]),
+        ({"expected_answer": "x = 2"}, ["near misses"]),
+        ({"expected_answer": "Lima"}, ["other spellings"]),
+        ({"expected_answer": "3/4/2024", "answer_type": "text"}, ["other spellings", "near misses"]),
+        ({"expected_answer": ["Lima"], "case_sensitive": False}, []),
+        ({"expected": {"a": 1}}, []),
+        ({"sql": "SELECT 1"}, []),
+        ({"ground_truth": [{"name": "f", "arguments": {}}]}, []),
+        ({}, [RIGHT_ATTEMPTS, "near misses"]),
+    ],
+)
+def test_the_classes_without_a_probe_are_named(members: dict[str, Any], lacking: list[str]) -> None:
+    assert list_lacking(find_answer(members)) == lacking

@@ -135,3 +135,70 @@ def test_rows_are_checked_by_the_schema_of_their_environment(
     (project / "gym.yaml").write_text(graded + GYM.replace("entrypoint: app.py", reference, 1))
     assert run("+mode=example_validation") == 2
     assert "few.jsonl:1: `grade` Field required" in capsys.readouterr().err
+
+
+LOCK = """
+from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
+
+
+class LockRequest(BaseVerifyRequest):
+    expected_answer: str
+
+
+class Lock(SimpleResourcesServer):
+    async def verify(self, body: LockRequest) -> BaseVerifyResponse:
+        raise NotImplementedError
+
+
+if __name__ == "__main__":
+    Lock.run_webserver()
+"""
+LOCKED = """
+lock:
+  resources_servers:
+    lock: {entrypoint: app.py, domain: other}
+agent:
+  responses_api_agents:
+    simple_agent:
+      entrypoint: app.py
+      resources_server: {type: resources_servers, name: lock}
+      model_server: {type: responses_api_models, name: policy_model}
+      datasets:
+      - {name: few, type: example, jsonl_fpath: few.jsonl}
+"""
+
+
+@pytest.fixture
+def locked(project: Path) -> Path:
+    folder = project / "resources_servers" / "lock"
+    folder.mkdir(parents=True)
+    (folder / "app.py").write_text(LOCK)
+    (project / "gym.yaml").write_text(LOCKED)
+    write(project / "few.jsonl", row("a", expected_answer="1"), row("b"), row("c", expected_anser="1"))
+    return project
+
+
+@pytest.mark.parametrize("source", ["+mode=example_validation", "+input_jsonl_fpath=few.jsonl"])
+def test_rows_are_checked_by_the_models_of_their_environment_as_in_a_run(
+    locked: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [source, *(["+agent_name=agent"] if "fpath" in source else []), "+output_dirpath=out"]
+    assert run(*arguments) == 2
+    error = capsys.readouterr().err
+    assert "2 of 3 rows malformed" in error
+    assert "few.jsonl:2: `lock` needs `expected_answer`: Field required. Add" in error
+    assert "few.jsonl:3: `lock` needs `expected_answer`: Field required. Rename `expected_anser`" in error
+    assert run(*arguments, "+skip_invalid_rows=true", "+json=true") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["files"][0]["invalid_rows"], report["unchecked"]) == (2, {})
+    assert len(read(locked / "out" / "example.jsonl")) == 1
+
+
+def test_rows_whose_environment_is_not_known_are_said_to_be_unchecked(
+    locked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("+input_jsonl_fpath=few.jsonl", "+agent_name=someone") == 0
+    assert (
+        "not checked by an environment: rows for someone: the configuration has no such agent"
+        in capsys.readouterr().out
+    )

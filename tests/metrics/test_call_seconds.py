@@ -44,7 +44,7 @@ def test_the_slowest_tool_and_verifier_of_several_agents_are_named() -> None:
     assert list(describe_times([each for each in accounts if each])) == [
         "time: digger: 2 s a rollout (model 25 %, tools 75 %); judge: 2.5 s a rollout "
         "(queue 17 %, model 17 %, verify 67 %)",
-        "slowest: tool `dig` of digger (1.5 s a call), verifier of judge (2 s a call)",
+        "slowest, waits included: tool `dig` of digger (1.5 s a call), verifier of judge (2 s a call)",
     ]
 
 

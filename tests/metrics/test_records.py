@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
+from nemo_gym.metrics import aggregate
 from nemo_gym.metrics.records import canonical_answer, read_measurements, read_record
 
 
@@ -66,3 +67,19 @@ def test_answers_vote_by_their_text() -> None:
     assert canonical_answer(None) is None
     assert canonical_answer({"b": 1, "a": [2]}) == canonical_answer({"a": [2], "b": 1})
     assert canonical_answer(7) == "7"
+
+
+def test_answers_that_broke_their_verifier_are_a_share_of_the_scored_rollouts() -> None:
+    faulty = {"reward": 0.0, "answer_fault": "raised"}
+    rows: list[dict[str, Any]] = [
+        faulty,
+        {"reward": 1.0},
+        {"reward": 0.0, "answer_fault": None},
+        {"error": "x"},
+    ]
+    metrics = aggregate(
+        [{"_ng_task_index": at, "_ng_rollout_index": 0, **row} for at, row in enumerate(rows)]
+    )
+    assert metrics["agent_metrics"]["mean/answer_faults"] == pytest.approx(1 / 3)
+    clean = aggregate([{"_ng_task_index": 0, "_ng_rollout_index": 0, "reward": 1.0}])
+    assert "mean/answer_faults" not in clean["agent_metrics"]

@@ -21,8 +21,10 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.failures import JudgeError, VerifierError
+from nemo_gym.metrics import read_measurements
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.verify.answer_faults import AnswerFault, score_in_worker
 from nemo_gym.verify.answers import final_text
 from tests.resources.unreadable import NO_REWARDS, UNREADABLE
 
@@ -304,3 +306,24 @@ async def test_an_error_that_the_author_answers_is_passed_on() -> None:
             return JSONResponse({"detail": "no such row"}, 422)
 
     assert await verified("1", server=Refusing) == {"detail": "no such row"}
+
+
+class Composed(SimpleResourcesServer):
+    """A verifier of several parts, one of which runs in a worker."""
+
+    async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
+        text = final_text(body.response)
+        number = await score_in_worker(int, text or "0", control=("0",), timeout_s=5)
+        if isinstance(number, AnswerFault):
+            raise number
+        reason = None if text else "there is no answer"
+        return BaseVerifyResponse(**dict(body), reward=float(number == 7), failure_reason=reason)
+
+
+async def test_a_worker_s_fault_that_verify_raises_reaches_the_row_and_the_metrics() -> None:
+    assert (await verified("7", server=Composed))["reward"] == 1.0
+    row = await verified("seven", server=Composed)
+    detail = "int raised ValueError: invalid literal for int() with base 10: 'seven'"
+    assert (row["reward"], row["answer_fault"], row["answer_fault_detail"]) == (0.0, "raised", detail)
+    assert row["failure_reason"] == f"raised: {detail}"
+    assert read_measurements(row)["answer_faults"] == 1.0

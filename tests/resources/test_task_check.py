@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -120,3 +121,47 @@ def test_a_union_is_one_field_without_the_names_of_its_branches(value: object) -
     assert fault["key"] == "answers.1"
     (fault,) = check_tasks([Guess], [{"low": 1, "either": "much"}])
     assert (fault["key"], fault["value"]) == ("either", '"much"')
+
+
+class Dated(BaseVerifyRequest):
+    first: str
+    last: str
+
+    @model_validator(mode="after")
+    def check_dates(self) -> Dated:
+        if date.fromisoformat(self.first) > date.fromisoformat(self.last):
+            raise ValueError("`first` is after `last`")
+        return self
+
+
+class Answered(BaseVerifyRequest):
+    answer: int
+
+    @model_validator(mode="after")
+    def check_answer(self) -> Answered:
+        if not self.response.output_text.startswith("The answer"):
+            raise ValueError("there is no answer")
+        return self
+
+
+class Counted(BaseVerifyRequest):
+    answer: int
+
+    @model_validator(mode="after")
+    def check_answer(self) -> Counted:
+        assert self.response.output[7]
+        return self
+
+
+def test_a_validator_of_the_whole_verify_request_sees_every_row() -> None:
+    dates = [("2024-03-01", "2024-03-05"), ("2024-03-05", "2024-03-01"), ("March", "2024-03-01")]
+    rows = [{"responses_create_params": PARAMS, "first": first, "last": last} for first, last in dates]
+    found = [(fault["row"], fault["key"], fault["message"]) for fault in check_tasks([Dated], rows)]
+    assert found == [(1, "", "`first` is after `last`"), (2, "", "Invalid isoformat string: 'March'")]
+
+
+def test_a_row_is_not_refused_for_the_answer_that_stands_in() -> None:
+    row = {"responses_create_params": PARAMS, "answer": 1}
+    assert check_tasks([Answered, Counted], [row]) == []
+    (fault,) = check_tasks([Answered], [row | {"answer": "x"}])
+    assert fault["key"] == "answer"

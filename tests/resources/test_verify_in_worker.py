@@ -45,7 +45,7 @@ async def test_errors_in_the_worker_reach_the_caller(gym: InProcessGym) -> None:
     assert (refused["error"]["type"], refused["error"]["code"]) == ("input", "invalid_row")
     raised = await (await verify(gym, mode="raise")).json()
     assert raised["error"]["code"] == "verifier_raised"
-    assert "ZeroDivisionError: by zero" in raised["error"]["message"]
+    assert "verify raised ZeroDivisionError: by zero" in raised["error"]["message"]
     invalid = await verify(gym)
     assert invalid.status == 422
     assert "mode" in invalid.body.decode()
@@ -103,6 +103,8 @@ async def test_an_answer_whose_verdict_no_row_can_hold_scores_0(text: str) -> No
         return
     assert (row["reward"], row["answer_fault"], row["mode"]) == (0.0, "raised", "score")
     assert row["answer_fault_detail"]
+    assert row["failure_reason"] == f"raised: {row['answer_fault_detail']}"
+    assert "_in_worker" not in row["answer_fault_detail"]
     assert row["response"]["output"][0]["content"][0]["text"] == text
 
 

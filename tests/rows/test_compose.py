@@ -174,6 +174,18 @@ def test_an_answer_that_breaks_its_verifier_wins_nothing(reward: float, expected
     assert (row["answer_fault"], row["answer_fault_detail"]) == ("raised", "ValueError")
 
 
+def test_the_reason_of_a_fault_is_not_that_of_the_attempt_without_output() -> None:
+    verdict = {"reward": 0.0, "failure_kind": "no_answer", "failure_reason": "there is no answer"}
+    row = score_fault(verdict, "raised", "ValueError: x")
+    assert (row["failure_kind"], row["failure_reason"]) == (None, "raised: ValueError: x")
+    assert score_fault({"reward": 0.0}, "memory", "4 GiB") == {
+        "reward": 0.0,
+        "failure_reason": "memory: 4 GiB",
+        "answer_fault": "memory",
+        "answer_fault_detail": "4 GiB",
+    }
+
+
 def test_long_integers_of_a_row_are_kept() -> None:
     stored = {**judge_failure_row(3), "_ng_note": 10**30}
     row = compose_reverified_row(

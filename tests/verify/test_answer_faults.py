@@ -59,3 +59,14 @@ async def test_a_fault_that_the_control_has_too_is_the_environment_s() -> None:
 async def test_an_error_of_the_machine_in_the_second_try_is_a_failure() -> None:
     with pytest.raises(OSError, match="disk"):
         await score_with_control(raising(ValueError("x"), OSError(28, "disk")), raising())
+
+
+async def test_a_fault_that_was_settled_before_is_neither_repeated_nor_changed() -> None:
+    fault = AnswerFault("raised", "ValueError: x")
+    assert await score_with_control(raising(fault), raising(None)) is fault
+    assert str(fault) == "raised: ValueError: x"
+
+
+async def test_a_settled_fault_of_an_environment_whose_control_fails_is_a_failure() -> None:
+    with pytest.raises(AnswerFault):
+        await score_with_control(raising(AnswerFault("raised", "x")), raising(KeyError("control")))

@@ -15,7 +15,7 @@ import asyncio
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -182,9 +182,11 @@ async def reverify(
         execution.metrics.note(attempt, failed)
     reverifier = _build_reverifier(settings, stored, caller, gym, modes)
     plan = _attempts_left(stored, survey, journal)
-    return await execution.run(
+    summary = await execution.run(
         plan, reverifier, display, lambda: [*changes.describe(), *_notes(stored, survey, modes)]
     )
+    # The rows have the seconds of the attempts, which were made in another run.
+    return replace(summary, agents=[replace(agent, times=None) for agent in summary.agents])
 
 
 def _build_reverifier(

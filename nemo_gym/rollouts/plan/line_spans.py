@@ -23,6 +23,15 @@ class LineSpans:
         elif len(self._spans) <= _SHOWN:
             self._spans.append((line, line))
 
+    @property
+    def first(self) -> int:
+        """The line that was added first."""
+        return self._spans[0][0]
+
+    def describe(self) -> str:
+        """Return the lines in brackets, after a blank; nothing for a single line."""
+        return f" (lines {self})" if self.count > 1 else ""
+
     def __str__(self) -> str:
         shown = self._spans[:_SHOWN]
         listed = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in shown)

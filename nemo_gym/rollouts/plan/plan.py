@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from nemo_gym.inputs.prompts import load_row_template
@@ -39,9 +40,17 @@ class PlannedAttempt:
         return replace(self, attempt_index=self.attempt_index + 1)
 
 
+class Place(NamedTuple):
+    """The place of a row."""
+
+    file: Path
+    line: int
+    """Counted from 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """The source of a plan. Every field influences results and is part of the run's identity."""
+    """The source of a plan. Every field influences results and is part of the run's identity, apart from `unfit`."""
 
     datasets: tuple[DatasetFile, ...]
     limit: int | None = None
@@ -55,6 +64,8 @@ class PlanSettings:
     """The skills of the run, which every row names."""
     interleave_repeats: bool = False
     """Plan the first repeat of every task before the second. The dataset is read once per repeat."""
+    unfit: Mapping[Place, str] = field(default_factory=dict)
+    """Rows that are left out like malformed ones, because their environments cannot read them, each with the reason."""
 
     def sort_by_identity(self) -> PlanSettings:
         """Return the settings of the same plan in the order of its identities."""
@@ -117,6 +128,8 @@ class Plan:
             for index, line in zip(
                 numbers, lines, strict=False
             ):  # rows added since the check are not planned
+                if self._settings.unfit and (file.path, line.number) in self._settings.unfit:
+                    continue
                 if is_uniform and not self._is_pending(index, file.num_repeats, repeats):
                     continue  # the row needs no parsing
                 try:

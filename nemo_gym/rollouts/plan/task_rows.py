@@ -66,8 +66,10 @@ class RowFaults:
 
     @property
     def shown(self) -> list[str]:
-        """The first faults, each with its file and the lines that have it."""
-        return [f"{path}:{lines}:{text}" for (path, text), lines in self._lines.items()]
+        """The first faults, each with its file, its first line, and the lines of all rows that have it."""
+        return [
+            f"{path}:{lines.first}:{text}{lines.describe()}" for (path, text), lines in self._lines.items()
+        ]
 
     def refuse(self, problem: str, remedy: str) -> None:
         """Raise `ConfigError` with the problem and the faults, if there are any."""

@@ -19,9 +19,8 @@ from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.output.manifest import build_identity
 from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
 from nemo_gym.rollouts.output.task_matching import find_numbers, pack_numbers
-from nemo_gym.rollouts.plan.inspection import DatasetInspection
+from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
 from nemo_gym.rollouts.plan.plan import Plan
-from nemo_gym.rollouts.run._row_check import refuse_unfit_rows
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.collector import Attempter
 from nemo_gym.rollouts.run.control import ServeControl, StartControl
@@ -31,6 +30,7 @@ from nemo_gym.rollouts.run.input_check import CheckedInput, check_input
 from nemo_gym.rollouts.run.preflight import EnginesFound, check_servers
 from nemo_gym.rollouts.run.progress import Display
 from nemo_gym.rollouts.run.required_servers import find_required_servers
+from nemo_gym.rollouts.run.row_check import leave_out_unfit_rows, refuse_unfit_rows
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import (
@@ -178,9 +178,24 @@ async def _check(
     agents, tools = checked.inspection.agents, checked.inspection.tools
     servers = find_required_servers(agents, gym.config)
     engines = await check_servers(caller, agents, servers, tools=tools)
-    if not settings.skip_invalid_rows:
+    if settings.skip_invalid_rows:
+        checked = await _leave_out_unfit_rows(checked, caller, servers)
+    else:
         await refuse_unfit_rows(caller, checked.plan, servers)
     return checked, servers, engines
+
+
+async def _leave_out_unfit_rows(
+    checked: CheckedInput, caller: Caller, servers: Mapping[str, Mapping[str, Any]]
+) -> CheckedInput:
+    """Return the input without the rows that their environments cannot read. Raises `ConfigError` if none is left."""
+    plan = await leave_out_unfit_rows(caller, checked.plan, servers)
+    if not plan.unfit:
+        return checked
+    inspection = await asyncio.to_thread(inspect, plan)
+    if not inspection.rollouts:
+        inspection.refuse_faults()
+    return CheckedInput(plan, inspection)
 
 
 def _open_files(

@@ -361,7 +361,9 @@ class CollectOptions(
         "that the new one answers with `_ng_scored_by`.",
     )
     skip_invalid_rows: bool = Field(
-        False, description="Skip malformed rows instead of rejecting the dataset."
+        False,
+        description="Leave out malformed rows, and rows that their environments cannot read, instead of rejecting the "
+        "dataset.",
     )
     max_failed_fraction: float | None = Field(
         None, ge=0, le=1, description="Stop if more than this fraction of the rollouts has failed."

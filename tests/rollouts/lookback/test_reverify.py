@@ -168,6 +168,18 @@ async def test_every_rollout_gets_the_reward_that_its_environment_gives_now(
     ]
 
 
+async def test_the_seconds_of_the_earlier_run_are_kept_in_the_rows_and_not_told_as_those_of_this_one(
+    tmp_path: Path,
+) -> None:
+    timing = {"total": 9.0, "model": 8.0, "verify": 1.0}
+    stored = [
+        scored_row(n, reward=1.0, agent=AGENT, response=response("yes"), _ng_timing=timing) for n in range(2)
+    ]
+    summary = await again(store(tmp_path / "run.jsonl", stored, []), tmp_path / "new.jsonl", gym_of())
+    assert [agent.times for agent in summary.agents] == [None]
+    assert [row["_ng_timing"] for row in read_rows(tmp_path / "new.jsonl")] == [timing, timing]
+
+
 async def test_only_failed_judges_may_be_asked_again(rows: Path, tmp_path: Path) -> None:
     summary = await again(rows, tmp_path / "new.jsonl", gym_of(wanted="no"), judge_failed_only=True)
     new = {row["_ng_task_index"]: row for row in read_rows(tmp_path / "new.jsonl")}

@@ -48,7 +48,7 @@ def test_a_mistake_of_many_rows_is_told_once(tmp_path: Path) -> None:
     inspection = inspect(settings_of(DatasetFile(path, agent_name="a")))
     assert (inspection.invalid, inspection.faults.count) == (902, 902)
     assert inspection.faults.shown == [
-        f"{path}:1-900,902: `responses_create_params` is missing",
+        f"{path}:1: `responses_create_params` is missing (lines 1-900,902)",
         f"{path}:901: must be a JSON object, not a number",
     ]
 

@@ -23,4 +23,5 @@ def test_consecutive_lines_are_a_span(lines: list[int], text: str) -> None:
     for line in lines:
         spans.add(line)
     assert str(spans) == text
-    assert spans.count == len(set(lines))
+    assert (spans.count, spans.first) == (len(set(lines)), next(iter(lines)))
+    assert spans.describe() == ("" if spans.count == 1 else f" (lines {text})")

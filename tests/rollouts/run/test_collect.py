@@ -19,7 +19,7 @@ from fastapi import FastAPI, Request, Response
 from nemo_gym.clock import wall_clock
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError, EngineError
-from nemo_gym.names import NODES_FILE
+from nemo_gym.names import NODES_FILE, TASKS_ROUTE
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output.disk import Disk
@@ -478,6 +478,42 @@ async def test_malformed_rows_are_refused_or_left_out_and_counted(tmp_path: Path
     summary = await run(tmp_path, skip_invalid_rows=True)
     assert (summary.exit_code, summary.invalid_rows) == (0, 1)
     assert sorted(identities(read_rows(out(tmp_path)))) == [(0, 0), (1, 0), (3, 0)]
+
+
+async def test_rows_that_their_environment_cannot_read_are_refused_or_left_out_and_counted(
+    tmp_path: Path,
+) -> None:
+    async def check(request: Request) -> dict[str, Any]:
+        rows = (await request.json())["rows"]
+        odd = [place for place, row in enumerate(rows) if row["answer"] % 2]
+        return {
+            "faults": [{"row": place, "key": "answer", "message": "is odd", "value": "1"} for place in odd]
+        }
+
+    shop, servers = FastAPI(), Servers()
+    shop.post(TASKS_ROUTE)(check)
+    servers.transport.apps["http://127.0.0.1:3"] = shop
+    block = GYM.config[AGENT]["responses_api_agents"]["simple"]
+    with_shop = {"simple_agent": {**block, "resources_server": {"type": "resources_servers", "name": "shop"}}}
+    parts = {
+        AGENT: {"responses_api_agents": with_shop},
+        "shop": {"resources_servers": {"shop": {"host": "127.0.0.1", "port": 3}}},
+    }
+    gym = replace(GYM, config={**GYM.config, **parts})
+    write_dataset(tmp_path / "tasks.jsonl", 4)
+    with pytest.raises(ConfigErrors, match="is odd"):
+        await run(tmp_path, servers=servers, gym=gym)
+    assert servers.runs == []
+    summary = await run(tmp_path, servers=servers, gym=gym, repeats=2, skip_invalid_rows=True)
+    assert (summary.exit_code, summary.invalid_rows) == (0, 2)
+    rows = sorted(identities(read_rows(out(tmp_path))))
+    assert rows == [(0, 0), (0, 1), (2, 0), (2, 1)]
+    assert len(servers.runs) == 4
+
+    (tmp_path / "tasks.jsonl").write_bytes(orjson.dumps(task_row(1)) + b"\n")
+    with pytest.raises(ConfigError, match="1 row is malformed") as caught:
+        await run(tmp_path, output=tmp_path / "other.jsonl", servers=servers, gym=gym, skip_invalid_rows=True)
+    assert "which `shop` cannot read: is odd" in str(caught.value)
 
 
 async def test_an_agent_that_does_not_exist_is_found_before_anything_runs(tmp_path: Path) -> None:

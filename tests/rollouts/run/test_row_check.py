@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,15 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.failures import InputError
+from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.names import TASKS_ROUTE
 from nemo_gym.resources.task_check import TaskCheck, check_tasks
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.plan.plan import PlanSettings
+from nemo_gym.rollouts.plan.inspection import inspect
+from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
-from nemo_gym.rollouts.run import _row_check
-from nemo_gym.rollouts.run._row_check import refuse_unfit_rows
+from nemo_gym.rollouts.run import row_check
+from nemo_gym.rollouts.run.row_check import describe_fault, leave_out_unfit_rows, refuse_unfit_rows
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 
 SERVERS: dict[str, Any] = {
@@ -48,7 +50,18 @@ async def refused(
 ) -> list[Any]:
     """The problems of rows, and the sizes of the batches in which they were sent."""
     store_rows(path, rows)
-    app, batches = FastAPI(), []
+    caller, batches = open_shop(checks=checks, task_check=task_check)
+    plan = PlanSettings(datasets=(DatasetFile(path, agent_name=agent),))
+    try:
+        await refuse_unfit_rows(caller, plan, SERVERS)
+    except ConfigErrors as error:
+        return [(str(each.where).rpartition("/")[2], each.message, each.remedy) for each in error.problems]
+    return batches
+
+
+def open_shop(*, checks: bool = True, task_check: Any = None) -> tuple[Caller, list[int]]:
+    """Return a caller of the shop, and the sizes of the batches that the shop gets."""
+    app, batches = FastAPI(), list[int]()
 
     async def tasks(request: Request) -> Any:
         given = orjson.loads(await request.body())["rows"]
@@ -57,13 +70,7 @@ async def refused(
 
     if checks:
         app.post(TASKS_ROUTE)(tasks)
-    caller = Caller(Directory({"shop": ["http://shop"]}), InMemoryTransport({"http://shop": app}))
-    plan = PlanSettings(datasets=(DatasetFile(path, agent_name=agent),))
-    try:
-        await refuse_unfit_rows(caller, plan, SERVERS)
-    except ConfigErrors as error:
-        return [(str(each.where).rpartition("/")[2], each.message, each.remedy) for each in error.problems]
-    return batches
+    return Caller(Directory({"shop": ["http://shop"]}), InMemoryTransport({"http://shop": app})), batches
 
 
 async def test_every_fault_has_its_file_line_key_and_value(tmp_path: Path) -> None:
@@ -82,15 +89,15 @@ async def test_every_fault_has_its_file_line_key_and_value(tmp_path: Path) -> No
 async def test_rows_are_sent_in_batches_and_up_to_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_row_check, "_BATCH_ROWS", 3)
-    monkeypatch.setattr(_row_check, "MOST_CHECKED", 7)
+    monkeypatch.setattr(row_check, "_BATCH_ROWS", 3)
+    monkeypatch.setattr(row_check, "MOST_CHECKED", 7)
     assert await refused(tmp_path / "t.jsonl", [{"code": "a"}] * 10) == [3, 3, 1]
 
 
 async def test_a_file_of_faults_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_row_check, "_BATCH_ROWS", 10)
+    monkeypatch.setattr(row_check, "_BATCH_ROWS", 10)
     different = [{"code": number} for number in range(500)]
     assert len(await refused(tmp_path / "t.jsonl", different)) == SHOWN_FAULTS
 
@@ -98,7 +105,7 @@ async def test_a_file_of_faults_is_not_read_to_its_end(
 async def test_a_mistake_of_many_rows_is_one_problem(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [*[{}] * 600, {"code": "a"}, {}, {"code": 7}, {}]
     assert [(where, message) for where, message, _ in await refused(tmp_path / "t.jsonl", rows)] == [
-        ("t.jsonl:1-600,602,604", "`shop` needs `code`: Field required."),
+        ("t.jsonl:1", "`shop` needs `code`: Field required. (lines 1-600,602,604)"),
         ("t.jsonl:603", "`code` is 7, which `shop` cannot read: Input should be a valid string."),
     ]
 
@@ -122,5 +129,42 @@ class Shop:
 async def test_a_task_that_the_environment_refuses_has_its_file_line_and_remedy(tmp_path: Path) -> None:
     check = TaskCheck(Shop(), Shop().check_task)
     assert await refused(tmp_path / "t.jsonl", [{"code": "a"}, {"code": "#### a"}], task_check=check) == [
-        ("t.jsonl:2", "`shop`: no answer equals it", "Write only the answer.")
+        ("t.jsonl:2", "`shop`: no answer equals it.", "Write only the answer.")
     ]
+
+
+def test_a_fault_of_the_whole_row_has_no_key() -> None:
+    for message in ("`low` is above `high`", "`low` is above `high`."):
+        assert describe_fault("shop", {}, {"key": "", "message": message}) == (
+            "`shop` cannot read the row: `low` is above `high`.",
+            "Correct the row.",
+        )
+
+
+async def test_unfit_rows_are_left_out_of_the_plan_wherever_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_check, "_BATCH_ROWS", 3)
+    monkeypatch.setattr(row_check, "MOST_CHECKED", 2)
+    path = tmp_path / "t.jsonl"
+    store_rows(path, [{"code": "a"}, {"code": 1}, {"code": "b"}, {}, {"code": "c"}, {"code": None}])
+    plan = PlanSettings(datasets=(DatasetFile(path, num_repeats=2, agent_name="clerk"),))
+    left = await leave_out_unfit_rows(open_shop()[0], plan, SERVERS)
+    assert [place.line for place in left.unfit] == [2, 4, 6]
+    inspection = inspect(left)
+    assert (inspection.invalid, inspection.rollouts, inspection.agents["clerk"]) == (3, 6, 3)
+    planned = [attempt.identity for attempt in Plan(left, numbers=inspection.numbers)]
+    assert [(each.task, each.repeat) for each in planned] == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0), (4, 1)]
+    assert "3 rows are malformed" in str(refusal(inspection.refuse_faults))
+
+
+async def test_a_plan_whose_rows_all_fit_is_the_same(tmp_path: Path) -> None:
+    store_rows(tmp_path / "t.jsonl", [{"code": "a"}])
+    plan = PlanSettings(datasets=(DatasetFile(tmp_path / "t.jsonl", agent_name="clerk"),))
+    assert await leave_out_unfit_rows(open_shop()[0], plan, SERVERS) is plan
+
+
+def refusal(work: Callable[[], None]) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        work()
+    return caught.value

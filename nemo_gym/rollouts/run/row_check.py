@@ -1,15 +1,18 @@
 """The check of a dataset's rows by the models of their environments, before the first rollout.
 
 Each environment gets the rows of its agents in batches, and answers their faults (`nemo_gym.resources.task_check`). An
-environment that cannot check rows is not asked again.
+environment that cannot check rows is not asked again. The rows that do not fit are refused, or left out of the plan.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from nemo_gym.config.problems import ConfigErrors, Location, Problem
@@ -18,10 +21,10 @@ from nemo_gym.json_objects import object_in
 from nemo_gym.names import TASKS_ROUTE
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.rollouts.plan.line_spans import LineSpans
-from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
+from nemo_gym.rollouts.plan.plan import Place, PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS, FaultyRowError
 from nemo_gym.rollouts.run.preflight import find_environment
-from nemo_gym.rows.forms import TaskRow
+from nemo_gym.rows.forms import AnyRow, TaskRow
 from nemo_gym.rows.parts import read_task_data
 from nemo_gym.transport import Caller, RetryBudget
 
@@ -34,8 +37,7 @@ _ONE_TRY = RetryBudget(attempts=1)
 
 
 class _PlacedTask(NamedTuple):
-    file: str
-    line: int
+    place: Place
     row: TaskRow
     encoded: bytes
 
@@ -47,11 +49,38 @@ async def refuse_unfit_rows(
 
     `servers` is the configuration of the agents and the servers that they refer to, by name.
     """
+    found: dict[tuple[Path, str, str | None], LineSpans] = {}
+    async with aclosing(_find_unfit(caller, plan, servers, MOST_CHECKED)) as unfit:
+        async for task, message, remedy in unfit:
+            found.setdefault((task.place.file, message, remedy), LineSpans()).add(task.place.line)
+            if len(found) == SHOWN_FAULTS:
+                break
+    if found:
+        problems = (
+            Problem(Location(str(file), lines.first), f"{message}{lines.describe()}", remedy)
+            for (file, message, remedy), lines in found.items()
+        )
+        raise ConfigErrors([*problems])
+
+
+async def leave_out_unfit_rows(
+    caller: Caller, plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]]
+) -> PlanSettings:
+    """Return the plan without the rows that their environments could not read. All rows are checked."""
+    unfit: dict[Place, str] = {}
+    async for task, message, _ in _find_unfit(caller, plan, servers, None):
+        unfit.setdefault(task.place, message)
+    return replace(plan, unfit=unfit) if unfit else plan
+
+
+async def _find_unfit(
+    caller: Caller, plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]], most: int | None
+) -> AsyncGenerator[tuple[_PlacedTask, str, str | None], None]:
+    """Yield the task, message and remedy of each fault in the first `most` tasks of each environment; None for all."""
     asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
-    found: dict[tuple[str, str, str | None], LineSpans] = {}
     silent: set[str] = set()
-    batches = _list_batches(plan, servers, silent)
-    while len(found) < SHOWN_FAULTS and (batch := await asyncio.to_thread(next, batches, None)):
+    batches = _list_batches(plan, servers, silent, most)
+    while batch := await asyncio.to_thread(next, batches, None):
         environment, tasks = batch
         faults = await _ask(asking, environment, tasks)
         if faults is None:
@@ -59,25 +88,19 @@ async def refuse_unfit_rows(
             continue
         for fault in faults:
             task = tasks[fault["row"]]
-            found.setdefault((task.file, *_describe(environment, task, fault)), LineSpans()).add(task.line)
-    if found:
-        problems = [
-            Problem(Location(f"{file}:{lines}"), message, remedy)
-            for (file, message, remedy), lines in islice(found.items(), SHOWN_FAULTS)
-        ]
-        raise ConfigErrors(problems)
+            yield task, *describe_fault(environment, task.row, fault)
 
 
 def _list_batches(
-    plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]], silent: set[str]
+    plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]], silent: set[str], most: int | None
 ) -> Iterator[tuple[str, list[_PlacedTask]]]:
     """Yield the tasks of each environment in batches; none of the `silent` ones."""
     checked: dict[str, int] = {}
     waiting: dict[str, list[_PlacedTask]] = {}
     for environment, task in _list_tasks(plan, servers):
-        if environment in silent or checked.setdefault(environment, 0) >= MOST_CHECKED:
+        if environment in silent or checked.get(environment, 0) == most:
             continue
-        checked[environment] += 1
+        checked[environment] = checked.get(environment, 0) + 1
         batch = waiting.setdefault(environment, [])
         batch.append(task)
         if len(batch) >= _BATCH_ROWS or sum(len(each.encoded) for each in batch) >= _BATCH_BYTES:
@@ -99,7 +122,7 @@ def _list_tasks(
             for task, _ in copies:
                 environment = environments.get(task.agent)
                 if environment is not None:
-                    yield environment, _PlacedTask(str(file.path), number, task.row, task.encoded)
+                    yield environment, _PlacedTask(Place(file.path, number), task.row, task.encoded)
 
 
 async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> list[dict[str, Any]] | None:
@@ -113,14 +136,16 @@ async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> li
     return faults if isinstance(faults, list) else None
 
 
-def _describe(environment: str, task: _PlacedTask, fault: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return the message and the remedy of a fault."""
-    key = str(fault["key"])
+def describe_fault(environment: str, row: AnyRow, fault: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the message about a fault that an environment found in a row, and the remedy."""
+    key, said = str(fault["key"]), str(fault["message"]).rstrip(" .")
     if "remedy" in fault:
-        return f"`{environment}`: {fault['message']}", fault["remedy"]
+        return f"`{environment}`: {said}.", fault["remedy"]
+    if not key:
+        return f"`{environment}` cannot read the row: {said}.", "Correct the row."
     if "value" in fault:
-        message = f"`{key}` is {fault['value']}, which `{environment}` cannot read: {fault['message']}."
+        message = f"`{key}` is {fault['value']}, which `{environment}` cannot read: {said}."
         return message, f"Correct `{key}` of the row."
-    close = get_close_matches(key, [str(name) for name in read_task_data(task.row)], 1)
+    close = get_close_matches(key, [str(name) for name in read_task_data(row)], 1)
     remedy = f"Rename `{close[0]}` to `{key}`." if close else f"Add `{key}` to the row."
-    return f"`{environment}` needs `{key}`: {fault['message']}.", remedy
+    return f"`{environment}` needs `{key}`: {said}.", remedy
