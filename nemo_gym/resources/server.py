@@ -133,8 +133,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         task_check = TaskCheck(self, self.check_task if is_checked else None)
 
         async def answer_tasks(request: Request) -> dict[str, Any]:
-            rows = parse_object(await request.body()).get("rows")
-            return {"faults": await task_check.find_faults(rows if isinstance(rows, list) else [])}
+            given = parse_object(await request.body()).get("rows")
+            rows = given if isinstance(given, list) else []
+            return {"faults": await task_check.find_faults(rows), "notes": task_check.find_notes(rows)}
 
         app.get(POSTED_ROUTE, include_in_schema=False)(answer_posted)
         app.post(TASKS_ROUTE, include_in_schema=False)(answer_tasks)

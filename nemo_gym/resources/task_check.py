@@ -21,6 +21,7 @@ from pydantic_core import ErrorDetails
 from nemo_gym.config.pydantic_problems import errors_by_path
 from nemo_gym.failures import InputError
 from nemo_gym.resources.answer_fault_rule import harmless_output
+from nemo_gym.resources.unread_keys import DeclaredKeys
 from nemo_gym.responses.responses_answer import build_envelope
 from nemo_gym.rows.keys import RESPONSE_KEY
 from nemo_gym.rows.models import BaseRunRequest, BaseVerifyRequest
@@ -57,16 +58,32 @@ class TaskCheck:
         self._models = find_task_models(server)
         self._check_task = check_task
         self._model = _find_body(check_task)
+        is_stepped = hasattr(server, "reset") and hasattr(server, "step")  # with the row as a dict
+        are_all = all(_find_body(getattr(server, name, None)) is not None for name in _HANDLERS)
+        own = [self._model] if self._model is not None else []
+        self._declared = DeclaredKeys([*self._models, *own], are_all=are_all and not is_stepped)
 
     async def find_faults(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the faults of task rows as `check_tasks` does. Those of `check_task` have a remedy and no value."""
         faults = await asyncio.to_thread(check_tasks, self._models, rows)
+        for place, row in enumerate(rows):
+            if isinstance(row, Mapping):
+                faults += [{"row": place, **fault} for fault in self._declared.find_faults(row)]
         if self._check_task is not None and self._model is not None:
             faulty = {fault["row"] for fault in faults}
             for place, row in enumerate(rows):
                 if place not in faulty:
                     faults += [{"row": place, **fault} for fault in await self._refuse(row)]
         return sorted(faults, key=lambda fault: fault["row"])
+
+    def find_notes(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return what is likely a mistake and no fault: the place in `rows` and the message."""
+        return [
+            {"row": place, "message": message}
+            for place, row in enumerate(rows)
+            if isinstance(row, Mapping)
+            for message in self._declared.find_notes(row)
+        ]
 
     async def _refuse(self, row: Any) -> list[dict[str, Any]]:
         assert self._check_task is not None

@@ -161,5 +161,12 @@ def test_rows_with_an_input_and_a_template_are_told_by_their_lines(tmp_path: Pat
     inspection = inspect(settings_of(DatasetFile(path, agent_name="a", prompt_config=template)))
     (shown,) = inspection.faults.shown
     assert shown.startswith(
-        f"{path}:1-60: `responses_create_params.input` is present, and {template} would replace it"
+        f"{path}:1: `responses_create_params.input` is present, and {template} would replace it"
     )
+
+
+def test_rows_with_a_number_of_repeats_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"responses_create_params": {"input": "x"}, "num_repeats": 4}\n' * 3)
+    (note,) = inspect(settings_of(DatasetFile(path, agent_name="a"))).notes
+    assert note.startswith("3 rows have `num_repeats`, which has no effect there")

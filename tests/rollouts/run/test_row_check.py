@@ -22,6 +22,7 @@ from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
 from nemo_gym.rollouts.run import row_check
 from nemo_gym.rollouts.run.row_check import describe_fault, leave_out_unfit_rows, refuse_unfit_rows
+from nemo_gym.rows.models import BaseSeedSessionRequest
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 
 SERVERS: dict[str, Any] = {
@@ -66,7 +67,9 @@ def open_shop(*, checks: bool = True, task_check: Any = None) -> tuple[Caller, l
     async def tasks(request: Request) -> Any:
         given = orjson.loads(await request.body())["rows"]
         batches.append(len(given))
-        return {"faults": await task_check.find_faults(given) if task_check else check_tasks([Task], given)}
+        if task_check:
+            return {"faults": await task_check.find_faults(given), "notes": task_check.find_notes(given)}
+        return {"faults": check_tasks([Task], given)}
 
     if checks:
         app.post(TASKS_ROUTE)(tasks)
@@ -168,3 +171,16 @@ def refusal(work: Callable[[], None]) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
         work()
     return caught.value
+
+
+class Desk(Shop):
+    async def seed_session(self, body: BaseSeedSessionRequest) -> None: ...
+
+
+async def test_notes_of_environments_are_told_once_with_their_lines(tmp_path: Path) -> None:
+    path, check = tmp_path / "t.jsonl", TaskCheck(Desk(), None)
+    store_rows(path, [{"code": "a", "best_rewrd": 3}, {"code": "a"}, {"code": "b", "best_rewrd": 2}])
+    plan = PlanSettings(datasets=(DatasetFile(path, agent_name="clerk"),))
+    assert await refuse_unfit_rows(open_shop(task_check=check)[0], plan, SERVERS) == [
+        f"{path}:1: nothing reads `best_rewrd`; `best_reward` is an optional key (`shop`) (lines 1,3)"
+    ]
