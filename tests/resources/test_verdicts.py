@@ -97,7 +97,7 @@ def test_fields_that_its_class_does_not_declare_are_in_the_row(score: dict[str, 
 
 def test_an_author_may_forbid_them() -> None:
     with pytest.raises(ValidationError, match="quality"):
-        Strict(**REQUEST.model_dump(exclude={"gold"}), reward=1, quality=0.5)
+        Strict(**{**REQUEST.model_dump(exclude={"gold"}), "reward": 1, "quality": 0.5})
 
 
 def test_fields_that_the_caller_has_are_left_out() -> None:

@@ -205,7 +205,7 @@ async def test_an_environment_whose_tools_no_row_declares_is_told(
     shop = app_of({"/": (200, b"{}"), POSTED_ROUTE: (200, orjson.dumps({"paths": ["/verify", *routes]}))})
     transport = InMemoryTransport({"http://shop": shop, "http://clerk": shop})
     caller = Caller(Directory({"shop": ["http://shop"], "clerk": ["http://clerk"]}), transport)
-    servers = {
+    servers: dict[str, Any] = {
         "clerk": {"responses_api_agents": {"simple_agent": {"resources_server": ENVIRONMENT}}},
         "shop": {"resources_servers": {"shop": {}}},
     }
