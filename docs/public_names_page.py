@@ -24,7 +24,8 @@ This page is made by `python docs/public_names_page.py docs/public_names.md`.
 
 A module with `__all__` is meant for authors of environments, agents, verifiers and trainers, and its public names are those in
 the list. Documentation, templates and the servers of the repository import nothing else, and a test holds them to it. Names
-outside of these lists change without notice.
+outside of these lists change without notice. `python -m pydoc nemo_gym.verify.answers` prints the signatures and docstrings of
+a module.
 """
 _ECOSYSTEM = """\
 ## The ecosystem's import paths

@@ -98,7 +98,7 @@ def find_answer(row: AnyRow) -> ExpectedAnswer:
     members = {**read_verifier_metadata(row), **row}
     key = "sql" if isinstance(members.get("sql"), str) else None
     key = key or next((key for key in _GOLD_KEYS if members.get(key) not in (None, "", [])), None)
-    gold = None if key is None else members[key]
+    gold: Any = None if key is None else members[key]
     if members.get(_TYPE_KEY) is not None:
         return _build_declared(members, gold)
     if key == "sql":

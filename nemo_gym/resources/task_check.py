@@ -23,7 +23,7 @@ from nemo_gym.failures import InputError
 from nemo_gym.resources.answer_fault_rule import harmless_output
 from nemo_gym.resources.unread_keys import DeclaredKeys
 from nemo_gym.responses.responses_answer import build_envelope
-from nemo_gym.rows.keys import RESPONSE_KEY
+from nemo_gym.rows.compose import attach_response
 from nemo_gym.rows.models import BaseRunRequest, BaseVerifyRequest
 
 _HANDLERS = ("seed_session", "verify")
@@ -107,7 +107,7 @@ def _check(model: type[BaseModel], row: Any) -> Iterator[dict[str, Any]]:
 def _find_faults(model: type[BaseModel], row: Any, output: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the faults of a row whose attempt has this output."""
     if _lacks_response(model, row):
-        row = {**row, RESPONSE_KEY: _RESPONSE | {"output": output}}
+        row = attach_response(row, _RESPONSE | {"output": output})
     try:
         model.model_validate_json(orjson.dumps(row))
     except ValidationError as error:
@@ -121,7 +121,7 @@ def _find_faults(model: type[BaseModel], row: Any, output: Sequence[Any]) -> lis
 
 
 def _lacks_response(model: type[BaseModel], row: Any) -> bool:
-    return isinstance(row, Mapping) and RESPONSE_KEY in model.model_fields and RESPONSE_KEY not in row
+    return isinstance(row, Mapping) and model.model_fields.keys() >= _ADDED and not _ADDED & row.keys()
 
 
 def _describe(path: Sequence[str | int], details: Sequence[ErrorDetails]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ import inspect
 from collections.abc import Callable
 from typing import Generic, ParamSpec, TypeVar
 
+__all__ = ["off_loop"]
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

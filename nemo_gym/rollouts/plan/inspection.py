@@ -15,7 +15,7 @@ from itertools import accumulate, islice, pairwise
 from nemo_gym.config.problems import Location
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
-from nemo_gym.rollouts.plan.plan import Place, PlanSettings, build_shaper
+from nemo_gym.rollouts.plan.plan import PlanSettings, RowPlace, build_shaper
 from nemo_gym.rollouts.plan.row_forms import refuse_array
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, RepeatedTask, RowFaults
 from nemo_gym.rows.identity import RolloutId
@@ -142,7 +142,7 @@ def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Dataset
         rows += 1
         copies: list[RepeatedTask] = []
         try:
-            if reason := settings.unfit.get(Place(file.path, number)):
+            if reason := settings.unfit.get(RowPlace(file.path, number)):
                 raise FaultyRowError(FieldFault("", reason))
             copies = shaper.tasks(content, file.num_repeats)
         except FaultyRowError as error:

@@ -40,7 +40,7 @@ class PlannedAttempt:
         return replace(self, attempt_index=self.attempt_index + 1)
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """The place of a row."""
 
     file: Path
@@ -64,7 +64,7 @@ class PlanSettings:
     """The skills of the run, which every row names."""
     interleave_repeats: bool = False
     """Plan the first repeat of every task before the second. The dataset is read once per repeat."""
-    unfit: Mapping[Place, str] = field(default_factory=dict)
+    unfit: Mapping[RowPlace, str] = field(default_factory=dict)
     """Rows that are left out like malformed ones, because their environments cannot read them, each with the reason."""
 
     def sort_by_identity(self) -> PlanSettings:

@@ -21,7 +21,7 @@ from nemo_gym.json_objects import object_in
 from nemo_gym.names import TASKS_ROUTE
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.rollouts.plan.line_spans import LineSpans
-from nemo_gym.rollouts.plan.plan import Place, PlanSettings, build_shaper
+from nemo_gym.rollouts.plan.plan import PlanSettings, RowPlace, build_shaper
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS, FaultyRowError
 from nemo_gym.rollouts.run.preflight import find_environment
 from nemo_gym.rows.forms import AnyRow, TaskRow
@@ -39,7 +39,7 @@ _Noted: TypeAlias = dict[tuple[Path, str], LineSpans]
 
 
 class _PlacedTask(NamedTuple):
-    place: Place
+    place: RowPlace
     row: TaskRow
     encoded: bytes
 
@@ -74,7 +74,7 @@ async def leave_out_unfit_rows(
     caller: Caller, plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]]
 ) -> PlanSettings:
     """Return the plan without the rows that their environments could not read. All rows are checked."""
-    unfit: dict[Place, str] = {}
+    unfit: dict[RowPlace, str] = {}
     async for task, message, _ in _find_unfit(caller, plan, servers, None, {}):
         unfit.setdefault(task.place, message)
     return replace(plan, unfit=unfit) if unfit else plan
@@ -139,7 +139,7 @@ def _list_tasks(
             for task, _ in copies:
                 environment = environments.get(task.agent)
                 if environment is not None:
-                    yield environment, _PlacedTask(Place(file.path, number), task.row, task.encoded)
+                    yield environment, _PlacedTask(RowPlace(file.path, number), task.row, task.encoded)
 
 
 async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> dict[str, Any] | None:
