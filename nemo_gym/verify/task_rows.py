@@ -10,7 +10,7 @@ from nemo_gym.verify.answer_boxes import last_boxed
 from nemo_gym.verify.answer_marks import ANSWER_WORDS, FOREIGN_ANSWER_WORDS
 from nemo_gym.verify.answers import last_marked_line, last_tagged
 
-__all__ = ["invalid_row"]
+__all__ = ["invalid_row", "refuse_unequalled"]
 
 _MARKS = (
     re.compile(r".*#{4}\s*(?P<answer>\S.*)"),
