@@ -17,7 +17,7 @@ from nemo_gym.rows.verdict import read_outcome, read_reward
 
 FEWEST_REWARDS = 5
 """Fewer rewards of 0 may be chance."""
-_CAUSE = re.compile(r"(?:\w+_)?(?:reason|fault|error_type|failure_kind)|extracted_\w+")
+_CAUSE = re.compile(r"(?:[a-zA-Z]\w*_)?(?:reason|fault|error_type|failure_kind)|extracted_\w+")
 """Matches the names of a verdict's fields that say why it is as it is, or which answer was found."""
 _SHOWN = 60
 

@@ -39,8 +39,8 @@ def test_rewards_of_0_are_told_with_the_cause_that_all_share() -> None:
         "all 60 rewards are 0, and `library_reason` is undecided in all of them. Compare an answer with the expected "
         "one: can any be equal?"
     )
-    missed = [row(extracted_answer=None, failure_reason=None)] * 5
-    assert "and `extracted_answer` is null in all of them" in str(describe(*missed))
+    missed = [row(extracted_answer=None, failure_reason=None, _ng_end_reason="final_answer")] * 5
+    assert "are 0, and `extracted_answer` is null in all of them" in str(describe(*missed))
 
 
 def test_rewards_of_0_for_several_causes_have_none() -> None:
