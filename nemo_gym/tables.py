@@ -6,6 +6,7 @@ has a `shortest` width. Where even the columns of rank 0 do not fit, the first c
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -153,8 +154,9 @@ def _fold(line: str, width: int) -> Iterator[str]:
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Return the width of the terminal of `stream` (default: standard output); None if it is none."""
-    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
+    """Return the width of the terminal of `stream` (default: standard output), else `COLUMNS`; None without both."""
+    has_width = (stream or sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    return shutil.get_terminal_size().columns if has_width else None
 
 
 def sparkline(values: Sequence[float | None], low: float, high: float) -> str:

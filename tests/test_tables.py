@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from nemo_gym.tables import Column, fold_text, hang_text, sparkline, table_lines, wrap_phrases, write_number
+from nemo_gym.tables import (
+    Column,
+    fold_text,
+    hang_text,
+    sparkline,
+    table_lines,
+    terminal_width,
+    wrap_phrases,
+    write_number,
+)
 
 COLUMNS = (
     Column("name"),
@@ -118,3 +129,14 @@ def test_folding_loses_no_word(line: str, width: int) -> None:
 )
 def test_a_number_is_short_whatever_its_size(value: float, shown: str) -> None:
     assert write_number(value) == shown
+
+
+def test_a_pipe_is_as_wide_as_columns_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setenv("COLUMNS", "72")
+    assert terminal_width(stream) == 72
+    for value in ("", "wide"):
+        monkeypatch.setenv("COLUMNS", value)
+        assert terminal_width(stream) is None
+    monkeypatch.delenv("COLUMNS")
+    assert terminal_width(stream) is None

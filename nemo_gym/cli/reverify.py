@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from nemo_gym.cli.collect_rollouts import OutputKeys, run_in_loop, run_until_sto
 from nemo_gym.cli.command import ConfigCommand, ExitCode, KeysT
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.run.options import LimitOptions
+from nemo_gym.rows.compose import AGENT_TYPE
 
 if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
@@ -81,13 +82,26 @@ def _stand_ins(arguments: Sequence[str]) -> list[str]:
 def require_models(part: GlobalConfig) -> None:
     """Raise `ConfigError` if a server that verifies needs the policy, such as a judge, and it is not configured."""
     needing = [server.name for server in part.servers if NOT_SET in str(part.data[server.name])]
-    if needing:
+    verifying = [block for server in part.servers if AGENT_TYPE not in (block := part.data[server.name])]
+    if needing and _may_call(verifying, needing):
         raise ConfigError(
             f"verification calls the model server {', '.join(f'`{name}`' for name in needing)}, which has no URL",
             code="model_missing",
             remedy="Add responses_api_models/vllm_model/configs/vllm_model.yaml to config_paths, and write "
             "--url <value> (gym) or +policy_base_url=<value>.",
         )
+
+
+def _may_call(server: Any, models: Sequence[str]) -> bool:
+    """Return whether a server refers to one of `models`, and not as the judge that it does not use."""
+    if not isinstance(server, Mapping):
+        return isinstance(server, list | tuple) and any(_may_call(each, models) for each in server)
+    has_judge = server.get("should_use_judge", True)
+    return server.get("name") in models or any(
+        _may_call(value, models)
+        for key, value in server.items()
+        if has_judge or not str(key).startswith("judge_")
+    )
 
 
 COMMAND = PolicyFreeCommand(

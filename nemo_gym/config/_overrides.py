@@ -160,7 +160,9 @@ def _location(argument: _Argument, key: str, value: str) -> Location:
 
 
 def _is_secret(key: str, value: str) -> bool:
-    """Return whether a value is secret by its key, by a key inside it or by a URL inside it."""
+    """Return whether a value is secret by its key, by a key inside it or by a URL inside it. A budget is a number."""
+    if key.startswith("budget.") and _NUMBER.fullmatch(value):
+        return False
     keys = [key.rsplit(".", 1)[-1], *re.findall(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:", value)]
     return bool(value) and (any(map(is_secret_name, keys)) or hide_secrets(value) != value)
 

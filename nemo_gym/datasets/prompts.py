@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from nemo_gym.inputs.prompts import load_prompt_config
+from nemo_gym.inputs.prompts import load_row_template
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
@@ -20,7 +20,7 @@ def materialize_prompts(rows: Path, prompt_config: str, output: Path) -> int:
     nothing is written.
     """
     refuse_inputs([output], [locate(rows), Path(prompt_config)])
-    prompt = load_prompt_config(prompt_config)
+    prompt = load_row_template(prompt_config)
     faults, count = RowFaults(), 0
     with replacing(output) as file:
         for line in read_lines(locate(rows)):

@@ -46,6 +46,18 @@ def open_row_file(path: Path) -> AbstractContextManager[BinaryIO]:
     return _open_parquet(path) if find_ending(path) == ".parquet" else replacing(path)
 
 
+def has_rows(path: Path) -> bool:
+    """Return whether a path is taken: not by the empty file of an export without rows, which a new one replaces."""
+    if not path.is_file():
+        return path.exists()
+    try:
+        if find_ending(path) == ".parquet":
+            return bool(_import_pyarrow().parquet.read_metadata(path).num_rows)
+        return next(read_lines(path), None) is not None
+    except (ConfigError, ValueError):  # it is no file of an export
+        return True
+
+
 @contextmanager
 def _open_parquet(path: Path) -> Iterator[BinaryIO]:
     """Buffer the rows in a compressed file: the type of a column depends on all of them."""

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Literal
 from pydantic import ValidationError
 
 from nemo_gym.config.problems import ConfigErrors, Problem
-from nemo_gym.export._writing import build_split_path, find_ending, open_row_file
+from nemo_gym.export._writing import build_split_path, find_ending, has_rows, open_row_file
 from nemo_gym.export.formats import Format, Options, find_format
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.export.rollouts import Group, RolloutFiles, ScoredRollout
@@ -115,7 +115,7 @@ def _open_outputs(
         else {"": settings.output}
     )
     refuse_inputs(paths.values(), map(locate, settings.inputs))
-    taken = [str(path) for path in paths.values() if path.exists()]
+    taken = [str(path) for path in paths.values() if has_rows(path)]
     if taken and not settings.overwrite:
         raise ConfigError(
             f"the output exists: {', '.join(taken)}",

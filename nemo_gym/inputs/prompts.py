@@ -1,11 +1,13 @@
 """Prompt templates: YAML files from which a run makes the input of a row and its other fields.
 
 A dataset of questions can therefore be used with several prompts. A template is a Python format string: `{question}` is
-replaced by that field of the row, `{{` and `}}` are braces. A row with an input must not have a template.
+replaced by that field of the row, `{{` and `}}` are braces. A row with an input must not have a template. A template
+that sends the same text for every task is refused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +24,9 @@ from nemo_gym.rows.compose import replace_params
 from nemo_gym.rows.forms import AnyRow, TaskRow
 from nemo_gym.rows.parts import read_params
 
-_BRACES = "Write {{ and }} for literal braces."
+_BRACES = r"Write {name} for a field, and {{ and }} for literal braces: \boxed{{}}."
+_LITERAL_NAME = re.compile(r"(?P<formula>\\[a-zA-Z]+(?:\{[^{}]*\})*|[_^])?\{+\s*(?P<name>\w+)\s*[}|.\[]")
+"""Matches a name in literal braces, and those that are part of a formula: `\\boxed{answer}`, `x_{n}`."""
 
 
 class PromptConfig(BaseModel, extra="forbid"):
@@ -64,14 +68,45 @@ def load_prompt_config(path: str) -> PromptConfig:
     return prompt_config
 
 
+def load_row_template(path: str) -> PromptConfig:
+    """Return the templates in a YAML file for the rows of a dataset (`load_prompt_config`).
+
+    Raises `ConfigError` for templates that are not valid, or use no field of a row.
+    """
+    prompt_config = load_prompt_config(path)
+    if not [
+        name
+        for role, text in _list_templates(prompt_config)
+        for name in _list_fields(text, role, prompt_config)
+    ]:
+        raise ConfigError(
+            f"{path} uses no field of a row, so that every task has the same prompt",
+            code="prompt_without_field",
+            remedy="Write {question} for the field `question`; {{question}} and other marks are literal text.",
+        )
+    return prompt_config
+
+
+def refuse_literal_fields(prompt_config: PromptConfig, row: AnyRow) -> None:
+    """Raise `ConfigError` for a template with `{{question}}` if `row` has the field `question`."""
+    for role, template in _list_templates(prompt_config):
+        for name in _list_literal_names(template):
+            if name in row:
+                raise ConfigError(
+                    f"{prompt_config.source} sends the literal text {{{name}}} in `{role}`, but rows have a field "
+                    f"`{name}`",
+                    code="prompt_literal_field",
+                    remedy=f"Write {{{name}}} with single braces for the field.",
+                )
+
+
 def fill_prompt(prompt_config: PromptConfig, row: AnyRow) -> list[dict[str, str]]:
     """Return the messages of `row`, the system message first.
 
     Raises `ConfigError` with the file and every field that the row lacks.
     """
-    templates = {"system": prompt_config.system, "user": prompt_config.user}
-    given = {role: template for role, template in templates.items() if template is not None}
-    asked = [name for role, template in given.items() for name in _list_fields(template, role, prompt_config)]
+    given = _list_templates(prompt_config)
+    asked = [name for role, template in given for name in _list_fields(template, role, prompt_config)]
     missing = [name for name in dict.fromkeys(asked) if name not in row]
     if missing:
         raise ConfigError(
@@ -80,10 +115,7 @@ def fill_prompt(prompt_config: PromptConfig, row: AnyRow) -> list[dict[str, str]
             remedy=_BRACES,
             param=missing[0],
         )
-    return [
-        {"role": role, "content": _fill(template, role, row, prompt_config)}
-        for role, template in given.items()
-    ]
+    return [{"role": role, "content": _fill(template, role, row, prompt_config)} for role, template in given]
 
 
 def apply_prompt_to_row(row: AnyRow, prompt_config: PromptConfig) -> TaskRow:
@@ -115,6 +147,19 @@ def _locate(path: str) -> Path:
         code="prompt_missing",
         remedy=f"Its path is relative to {WORKING_DIR} or to {PARENT_DIR}.",
     )
+
+
+def _list_templates(prompt_config: PromptConfig) -> list[tuple[str, str]]:
+    """Return the roles and templates, the system message first."""
+    templates = (("system", prompt_config.system), ("user", prompt_config.user))
+    return [(role, template) for role, template in templates if template is not None]
+
+
+@lru_cache(maxsize=64)
+def _list_literal_names(template: str) -> list[str]:
+    parts = Formatter().parse(template)
+    literal = "".join(text if field is None else f"{text}\0" for text, field, _, _ in parts)
+    return [found["name"] for found in _LITERAL_NAME.finditer(literal) if not found["formula"]]
 
 
 def _list_fields(template: str, role: str, prompt_config: PromptConfig) -> list[str]:

@@ -73,7 +73,8 @@ class TaskChecks:
         messages: defaultdict[int, list[str]] = defaultdict(list)
         for fault in faults:
             row = rows[fault["row"]]
-            messages[fault["row"]].append(" ".join(describe_fault(environment.name, row, fault)))
+            message, remedy = describe_fault(environment.name, row, fault)
+            messages[fault["row"]].append(f"{message} {remedy or ''}".rstrip())
         return messages
 
     def _ask(self, environment: ServerInstance, rows: Sequence[AnyRow]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ dropped silently. Standard errors and intervals are clustered by task. Builds on
     records      the numbers, outcome and answer that metrics read from a row
     tool_calls   failed tool calls by tool and cause
     call_seconds seconds of the calls of models and tools, and where the time of rollouts went
+    verdict_tally rewards that are all 0, and empty answers
     hooks        `POST /aggregate_metrics` and the methods that environment authors override (needs pydantic)
 """
 
@@ -42,5 +43,6 @@ from nemo_gym.metrics.records import read_measurements as read_measurements
 from nemo_gym.metrics.records import read_record as read_record
 from nemo_gym.metrics.tool_calls import FailedCalls as FailedCalls
 from nemo_gym.metrics.tool_calls import ToolTally as ToolTally
+from nemo_gym.metrics.verdict_tally import VerdictTally as VerdictTally
 
 __all__ = ["AgentMetrics", "Planned", "key_metrics"]

@@ -1,4 +1,4 @@
-"""Places in an author's code: of an exception that was raised, and of a function."""
+"""Errors in an author's code: their texts, and the places of an exception that was raised and of a function."""
 
 from __future__ import annotations
 
@@ -11,6 +11,23 @@ from types import CodeType
 from typing import Any
 
 from nemo_gym.names import SERVER_KINDS
+
+_SHOWN_INPUT = 60
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the type and the message of an exception; of data that pydantic refused, each field in one line."""
+    name = type(error).__name__
+    if type(error).__module__ != "pydantic_core._pydantic_core" or name != "ValidationError":
+        return f"{name}: {error}"
+    faults: list[dict[str, Any]] = error.errors(include_url=False)  # type: ignore[attr-defined]  # without the import
+    told = (
+        f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}, not {repr(fault['input'])[:_SHOWN_INPUT]}"
+        if fault["type"] != "missing"
+        else f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        for fault in faults
+    )
+    return f"{name}: {getattr(error, 'title', name)} refuses {'; '.join(told)}"
 
 
 def find_error_place(error: BaseException) -> str | None:

@@ -28,7 +28,7 @@ from typing import Any
 
 from nemo_gym.failures import GymError
 from nemo_gym.processes import messages
-from nemo_gym.processes.author_code import find_error_place
+from nemo_gym.processes.author_code import describe_error, find_error_place
 
 CHANNEL_FD = 3
 """The descriptor of the socket to the pool."""
@@ -83,7 +83,8 @@ def _serve(
 def _describe_raised(error: BaseException) -> tuple[str, object]:
     if isinstance(error, GymError):
         return FAILED, error.failure
-    last_line = traceback.format_exception_only(error)[-1].strip()
+    is_refused = type(error).__name__ == "ValidationError"  # its last line is that of a link
+    last_line = describe_error(error) if is_refused else traceback.format_exception_only(error)[-1].strip()
     whole = "".join(traceback.format_exception(error))[-_TRACEBACK_LIMIT:]
     return RAISED, (last_line, whole, find_error_place(error))
 

@@ -31,8 +31,9 @@ from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions
 from nemo_gym.resources.mcp_routes import McpToolRoutes, list_declared_tools
 from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, is_tool_path
 from nemo_gym.resources.sessions import AuthorsClose, ResourcesSessions, build_session_request, parse_close
-from nemo_gym.resources.task_check import check_tasks, find_task_models
+from nemo_gym.resources.task_check import TaskCheck
 from nemo_gym.rows.models import (
+    BaseRunRequest,
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
     BaseVerifyRequest,
@@ -128,13 +129,13 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         async def answer_posted() -> dict[str, Any]:
             return describe_posted(self, app)
 
-        models = find_task_models(self)
+        is_checked = type(self).check_task is not SimpleResourcesServer.check_task
+        task_check = TaskCheck(self, self.check_task if is_checked else None)
 
         async def answer_tasks(request: Request) -> dict[str, Any]:
-            rows = parse_object(await request.body()).get("rows")
-            return {
-                "faults": await asyncio.to_thread(check_tasks, models, rows if isinstance(rows, list) else [])
-            }
+            given = parse_object(await request.body()).get("rows")
+            rows = given if isinstance(given, list) else []
+            return {"faults": await task_check.find_faults(rows), "notes": task_check.find_notes(rows)}
 
         app.get(POSTED_ROUTE, include_in_schema=False)(answer_posted)
         app.post(TASKS_ROUTE, include_in_schema=False)(answer_tasks)
@@ -166,6 +167,12 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     async def seed_session(self, body: BaseSeedSessionRequest) -> BaseSeedSessionResponse:
         """Set up the session's state. A second call with the same session sets it up again."""
         return BaseSeedSessionResponse()
+
+    async def check_task(self, body: BaseRunRequest) -> None:
+        """Raise `InputError` for a task that no attempt can solve, with its field as `param`.
+
+        A run calls it for the rows of a dataset before the first rollout, without a session.
+        """
 
     @abstractmethod
     async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:

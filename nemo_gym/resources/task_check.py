@@ -3,20 +3,25 @@
 `seed_session` and `verify` read a task row as a pydantic model. The same models check rows before any rollout starts,
 so that a wrong field is not found by the rollout that needs it. Harmless answers stand in for the response, which only
 an attempt has, so that validators of the whole model see every row; such a validator must refuse both of them.
+`check_task` of an environment refuses what its models cannot: a task that no attempt can solve.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from nemo_gym.config.pydantic_problems import errors_by_path
+from nemo_gym.failures import InputError
 from nemo_gym.resources.answer_fault_rule import harmless_output
+from nemo_gym.resources.unread_keys import DeclaredKeys
 from nemo_gym.responses.responses_answer import build_envelope
 from nemo_gym.rows.compose import attach_response
 from nemo_gym.rows.models import BaseRunRequest, BaseVerifyRequest
@@ -46,6 +51,51 @@ def check_tasks(models: Sequence[type[BaseModel]], rows: Sequence[Any]) -> list[
     ]
 
 
+class TaskCheck:
+    """The check of an environment's task rows: by its models, and by its `check_task` if its author wrote one."""
+
+    def __init__(self, server: object, check_task: Callable[[Any], Awaitable[None]] | None) -> None:
+        self._models = find_task_models(server)
+        self._check_task = check_task
+        self._model = _find_body(check_task)
+        is_stepped = hasattr(server, "reset") and hasattr(server, "step")  # with the row as a dict
+        are_all = all(_find_body(getattr(server, name, None)) is not None for name in _HANDLERS)
+        own = [self._model] if self._model is not None else []
+        self._declared = DeclaredKeys([*self._models, *own], are_all=are_all and not is_stepped)
+
+    async def find_faults(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the faults of task rows as `check_tasks` does. Those of `check_task` have a remedy and no value."""
+        faults = await asyncio.to_thread(check_tasks, self._models, rows)
+        for place, row in enumerate(rows):
+            if isinstance(row, Mapping):
+                faults += [{"row": place, **fault} for fault in self._declared.find_faults(row)]
+        if self._check_task is not None and self._model is not None:
+            faulty = {fault["row"] for fault in faults}
+            for place, row in enumerate(rows):
+                if place not in faulty:
+                    faults += [{"row": place, **fault} for fault in await self._refuse(row)]
+        return sorted(faults, key=lambda fault: fault["row"])
+
+    def find_notes(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return what is likely a mistake and no fault: the place in `rows` and the message."""
+        return [
+            {"row": place, "message": message}
+            for place, row in enumerate(rows)
+            if isinstance(row, Mapping)
+            for message in self._declared.find_notes(row)
+        ]
+
+    async def _refuse(self, row: Any) -> list[dict[str, Any]]:
+        assert self._check_task is not None
+        assert self._model is not None
+        try:
+            await self._check_task(self._model.model_validate_json(orjson.dumps(row)))
+        except InputError as error:
+            failure = error.failure
+            return [{"key": failure.param or "", "message": failure.message, "remedy": failure.remedy}]
+        return []
+
+
 def _check(model: type[BaseModel], row: Any) -> Iterator[dict[str, Any]]:
     faults = _find_faults(model, row, [])
     if any(not fault["key"] for fault in faults) and _lacks_response(model, row):
@@ -61,7 +111,10 @@ def _find_faults(model: type[BaseModel], row: Any, output: Sequence[Any]) -> lis
     try:
         model.model_validate_json(orjson.dumps(row))
     except ValidationError as error:
-        return [_describe(each) for each in error.errors() if not each["loc"] or each["loc"][0] not in _ADDED]
+        found = errors_by_path(error, row)
+        return [
+            _describe(path, details) for path, details in found.items() if not path or path[0] not in _ADDED
+        ]
     except Exception:  # noqa: BLE001 - an author's validator, which may have failed for the answer that stands in
         return []
     return []
@@ -71,11 +124,13 @@ def _lacks_response(model: type[BaseModel], row: Any) -> bool:
     return isinstance(row, Mapping) and model.model_fields.keys() >= _ADDED and not _ADDED & row.keys()
 
 
-def _describe(error: ErrorDetails) -> dict[str, Any]:
-    key = ".".join(map(str, error["loc"]))
-    message = error["msg"].removeprefix("Value error, ")
-    shown = {} if error["type"] == "missing" or not key else {"value": _shorten(error["input"])}
-    return {"key": key, "message": message, **shown}
+def _describe(path: Sequence[str | int], details: Sequence[ErrorDetails]) -> dict[str, Any]:
+    """Return a fault; the branches of a union are alternatives."""
+    first, *others = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
+    message = " or ".join([first, *(other.removeprefix("Input should be ") for other in others)])
+    is_shown = path and details[0]["type"] != "missing"
+    shown = {"value": _shorten(details[0]["input"])} if is_shown else {}
+    return {"key": ".".join(map(str, path)), "message": message, **shown}
 
 
 def _find_body(handler: Any) -> type[BaseModel] | None:

@@ -31,7 +31,9 @@ class BaseVerifyRequest(BaseRunRequest):
 
 
 class BaseVerifyResponse(BaseVerifyRequest):
-    """A verify request and its score."""
+    """A verify request and its score. Fields that a class does not declare enter the row, too."""
+
+    model_config = ConfigDict(extra="allow")
 
     reward: float
     mask_sample: bool = False
@@ -52,7 +54,9 @@ class BaseSeedSessionRequest(BaseModel):
 
 
 class BaseSeedSessionResponse(BaseModel):
-    """The response of `/seed_session`. Subclass it to pass data to the agent."""
+    """The response of `/seed_session`. All of its fields reach the agent; subclass it to declare some."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 class ReverifyMode(StrEnum):

@@ -30,6 +30,8 @@ Item: TypeAlias = Mapping[str, Any]
 """An item of a response's output."""
 _ORIGIN = ("name", "dataset", "source", "license", "split", "version")
 _ROUTING_KEYS = frozenset({PARAMS_KEY, AGENT_REF_KEY, TASK_SOURCE_KEY, SKILLS_REF_KEY})
+TASK_KEYS = _ROUTING_KEYS | {METADATA_KEY, "best_reward"}
+"""The keys of task rows that every environment has."""
 
 
 def read_params(row: AnyRow) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from nemo_gym.failures import Boundary, Failure, GymError, InputError
 from nemo_gym.json_objects import object_in, replace_surrogates
 from nemo_gym.names import PLACE_HEADER
-from nemo_gym.processes.author_code import find_error_place, find_function_place
+from nemo_gym.processes.author_code import describe_error, find_error_place, find_function_place
 from nemo_gym.serving.error_forms import MESSAGES_PATH, anthropic_error
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.path_counters import keep_cause
@@ -76,7 +76,7 @@ def _convert_error(error: Exception, server: str, boundary: Boundary) -> Failure
     return Failure(
         boundary=boundary,
         code="unhandled_exception",
-        message=f"{type(error).__name__}: {error}",
+        message=describe_error(error),
         peer=server,
         remedy=f"See the log of `{server}` for the traceback.",
         status=500,

@@ -14,8 +14,6 @@ from nemo_gym.verify.number_words import read_number_words
 from nemo_gym.verify.sentences import cut_first_sentence
 from nemo_gym.verify.typesetting import strip_math_marks
 
-__all__ = ["strip_remarks"]
-
 
 def strip_remarks(answer: str) -> str:
     """Return an answer line without quotes, emphasis, math marks, the remarks on its value, and later sentences."""

@@ -114,6 +114,11 @@ class CompCodingResourcesServer(SimpleResourcesServer):
     async def on_start(self) -> None:
         await self._runner.isolation()
 
+    async def check_task(  # type: ignore[override]  # with this environment's own row
+        self, body: CompCodingRunRequest
+    ) -> None:
+        read_task(body.verifier_metadata, self._problems)
+
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: CompCodingVerifyRequest
     ) -> CompCodingVerifyResponse:

@@ -114,6 +114,11 @@ class LLMJudgeResourcesServer(SimpleResourcesServer):
             check_twice_swap=config.check_twice_swap,
         )
 
+    async def check_task(  # type: ignore[override]  # with this environment's own row
+        self, body: LLMJudgeRunRequest
+    ) -> None:
+        expected_answer_of(body)
+
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: LLMJudgeVerifyRequest
     ) -> LLMJudgeVerifyResponse:

@@ -81,6 +81,11 @@ class InstructionFollowingVerifyResponse(InstructionFollowingVerifyRequest, Base
 class InstructionFollowingResourcesServer(SimpleResourcesServer):
     config: InstructionFollowingConfig
 
+    async def check_task(  # type: ignore[override]  # with this environment's own row
+        self, body: InstructionFollowingRunRequest
+    ) -> None:
+        read_instructions(body.instruction_id_list, body.kwargs)
+
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: InstructionFollowingVerifyRequest
     ) -> InstructionFollowingVerifyResponse:

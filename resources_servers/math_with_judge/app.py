@@ -24,6 +24,7 @@ from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import AnswerForm, final_text
 from nemo_gym.verify.equivalence_judge import Comparison, EquivalenceJudge
 from nemo_gym.verify.judge import JudgeEvaluation, JudgeOptions
+from nemo_gym.verify.task_rows import refuse_unequalled
 from resources_servers.math_with_judge.judging import make_judge
 from resources_servers.math_with_judge.math_equality import TIMEOUT_S, Equality, Rejection, compare
 from resources_servers.math_with_judge.reading import find_math_answer
@@ -78,6 +79,16 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         self._judge = make_judge(self.config)
+
+    async def check_task(  # type: ignore[override]  # with this environment's own row
+        self, body: LibraryJudgeMathRunRequest
+    ) -> None:
+        async def is_solved_by(text: str) -> bool:
+            answer = self.extract(text, body.expected_answer)
+            return (await self.compare(body.expected_answer, answer)).is_equal
+
+        if not self.config.should_use_judge:  # a judge reads any form of the expected answer
+            await refuse_unequalled(body.expected_answer, is_solved_by)
 
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: LibraryJudgeMathVerifyRequest

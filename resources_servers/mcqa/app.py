@@ -61,6 +61,12 @@ class MCQAVerifyResponse(BaseVerifyResponse):
 class MCQAResourcesServer(SimpleResourcesServer):
     config: MCQAResourcesServerConfig
 
+    async def check_task(  # type: ignore[override]  # with this environment's own row
+        self, body: MCQARunRequest
+    ) -> None:
+        read_task(body)
+        output_patterns(body)
+
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: MCQAVerifyRequest
     ) -> MCQAVerifyResponse:

@@ -25,7 +25,7 @@ from nemo_gym.verify.answers import (
 )
 from nemo_gym.verify.matching import is_same_formula, is_same_text, strip_commands
 from nemo_gym.verify.numbers import Quantity, is_same_quantity, read_quantity
-from nemo_gym.verify.task_rows import invalid_row
+from nemo_gym.verify.task_rows import invalid_row, refuse_unequalled
 from nemo_gym.verify.typesetting import strip_math_marks
 
 MAX_ANSWER_CHARS = 2_000
@@ -80,14 +80,21 @@ class StringMatchVerifyResponse(BaseVerifyResponse):
 class StringMatchResourcesServer(SimpleResourcesServer):
     config: StringMatchResourcesServerConfig
 
+    async def check_task(  # type: ignore[override]  # with this environment's own row
+        self, body: StringMatchRunRequest
+    ) -> None:
+        for expected in expected_answers(body):
+
+            async def is_solved_by(text: str, expected: str = expected) -> bool:
+                return is_right(extract_answer(text, body.extraction_mode), expected, body)
+
+            await refuse_unequalled(expected, is_solved_by)
+
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: StringMatchVerifyRequest
     ) -> StringMatchVerifyResponse:
         answer = extract_answer(final_text(body.response), body.extraction_mode)
-        matches = [
-            answer is not None and is_match(expected, answer, case_sensitive=body.case_sensitive)
-            for expected in expected_answers(body)
-        ]
+        matches = [is_right(answer, expected, body) for expected in expected_answers(body)]
         return StringMatchVerifyResponse(
             responses_create_params=body.responses_create_params,
             response=body.response,
@@ -122,6 +129,11 @@ def extract_answer(text: str, mode: ExtractionMode) -> str | None:
         case _:
             answer = final_answer(text, FORMS[mode])
             return answer.text if answer else None
+
+
+def is_right(answer: str | None, expected: str, row: StringMatchRunRequest) -> bool:
+    """Return whether an extracted answer equals one of a row's right answers."""
+    return answer is not None and is_match(expected, answer, case_sensitive=row.case_sensitive)
 
 
 def is_match(expected: str, answer: str, *, case_sensitive: bool) -> bool:

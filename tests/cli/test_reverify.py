@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.cli.reverify import COMMAND, main
+from nemo_gym.cli.reverify import COMMAND, main, require_models
+from nemo_gym.failures import ConfigError
 from tests.rollouts.stored_runs import scored_row, store
 
 FILES = ("+input_jsonl_fpath=run.jsonl", "+output_jsonl_fpath=again.jsonl")
@@ -43,3 +44,18 @@ def test_a_judge_without_a_url_is_an_error_before_anything_starts(
     assert "`policy_model`, which has no URL" in printed
     assert "+policy_base_url=<value>" in printed
     assert not (tmp_path / "again.jsonl").exists()
+
+
+@pytest.mark.parametrize(("uses_judge", "is_refused"), [("true", True), ("false", False)])
+def test_a_judge_that_is_not_used_needs_no_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uses_judge: str, is_refused: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = "resources_servers/math_with_judge/configs/math_with_judge.yaml"
+    judge = f"math_with_judge.resources_servers.math_with_judge.should_use_judge={uses_judge}"
+    _, config = COMMAND.load([f"+config_paths=[{paths}]", judge, *FILES])
+    if not is_refused:
+        require_models(config)
+        return
+    with pytest.raises(ConfigError, match="`policy_model`, which has no URL"):
+        require_models(config)

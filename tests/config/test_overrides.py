@@ -237,3 +237,14 @@ def test_plain_overrides_load_no_parser() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("argument", ["+budget.run.token=5000", "+budget.rollout.token=5.5"])
+def test_a_wrong_budget_is_shown(argument: str) -> None:
+    problems = Problems()
+    (override,) = parse_overrides([argument], problems)
+    assert override.where.text == argument
+    (hidden,) = parse_overrides(["+budget.run.token=hf_abcdefgh"], problems)
+    assert "hf_abcdefgh" not in str(hidden.where)
+    (secret,) = parse_overrides(["+service.token=50000000"], problems)
+    assert "50000000" not in str(secret.where)

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.export._writing import ENDINGS, build_split_path, find_ending, open_row_file
+from nemo_gym.export._writing import ENDINGS, build_split_path, find_ending, has_rows, open_row_file
 from nemo_gym.failures import ConfigError
 from tests.export.rows import read
 
@@ -62,3 +62,18 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot write"), open_row_file(tmp_path / "file" / "a.jsonl"):
         pass
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_only_a_file_with_rows_is_taken(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a{ending}"
+    assert not has_rows(path)
+    put(path, [])
+    assert not has_rows(path)
+    put(path)
+    assert has_rows(path)
+    path.write_bytes(b"\xff not a file of an export")
+    assert has_rows(path)
+    path.unlink()
+    path.mkdir()
+    assert has_rows(path)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.inputs.prompts import load_row_template, refuse_literal_fields
 from nemo_gym.prompt import (
     PromptConfig,
     apply_prompt_to_row,
@@ -136,3 +137,68 @@ def test_a_file_with_something_else_is_refused_by_name(text: str, problem: str, 
 def test_a_template_made_in_code_is_validated() -> None:
     with pytest.raises(ValidationError, match="user"):
         PromptConfig.model_validate({"system": "hi"})
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "{{question}}",
+        "Solve the question.",
+        "{{ question }}",
+        "${{question}}",
+        "<question>",
+        "%(question)s",
+        "{{}}",
+    ],
+)
+def test_a_template_that_uses_no_field_is_refused(tmp_path: Path, user: str) -> None:
+    path = write(tmp_path, f"user: '{user}'\nsystem: Be brief.\n")
+    with pytest.raises(ConfigError, match="uses no field of a row"):
+        load_row_template(path)
+    assert load_prompt_config(path).user == user
+
+
+@pytest.mark.parametrize(
+    "text", ["user: Go on.\nsystem: '{question}'", "user: '{a[b]:>{width}}'", "user: '{{{a}}}'"]
+)
+def test_one_field_is_enough(tmp_path: Path, text: str) -> None:
+    load_row_template(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "user", ["{}", "\\boxed{} {question}", "{0} {question}", "{question", "{ question }"]
+)
+def test_a_malformed_template_is_told_with_the_spelling_of_braces(tmp_path: Path, user: str) -> None:
+    path = tmp_path / "prompt.yaml"
+    path.write_text(f"user: '{user}'")
+    if user == "{ question }":
+        assert load_row_template(str(path)).user == user
+        return
+    with pytest.raises(ConfigError) as caught:
+        load_row_template(str(path))
+    assert caught.value.failure.code == "prompt_malformed"
+    assert "\\boxed{{}}" in str(caught.value.failure.remedy)
+
+
+ROW = {"question": "1+1", "answer": "2", "n": 3}
+
+
+@pytest.mark.parametrize(
+    "user",
+    ["{answer}: {{question}}", "{n} {{ question }}", "{n} {{question|upper}}", "{n} ${{question}}",
+     "{n}{{{{question}}}}", "{n} {{question.text}}", "{n} {{{{{{ question[0] }}}}}}"],
+)  # fmt: skip
+def test_a_field_in_double_braces_is_refused(user: str) -> None:
+    with pytest.raises(ConfigError, match=r"literal text \{question\}") as caught:
+        refuse_literal_fields(PromptConfig(user=user), ROW)
+    assert caught.value.failure.remedy == "Write {question} with single braces for the field."
+    refuse_literal_fields(PromptConfig(user=user), {"n": 3})
+
+
+@pytest.mark.parametrize(
+    "user",
+    ["{question} \\boxed{{answer}}", "{question} \\frac{{n}}{{answer}}", "x_{{n}} is {question}", "{{{question}}}",
+     '{question} as {{"answer": 3}}', "{question} {{your answer}}", "{question} {{answer: int}}"],
+)  # fmt: skip
+def test_braces_of_formulas_and_of_json_are_fine(user: str) -> None:
+    refuse_literal_fields(PromptConfig(user=user), ROW)

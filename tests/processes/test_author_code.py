@@ -1,4 +1,4 @@
-"""The place in an author's code at which an exception was raised."""
+"""The text of an exception, and the place in an author's code at which it was raised."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
-from nemo_gym.processes.author_code import find_error_place, find_function_place, locate_function
+from nemo_gym.processes.author_code import (
+    describe_error,
+    find_error_place,
+    find_function_place,
+    locate_function,
+)
 
 APP = """\
 import json
@@ -74,3 +80,29 @@ def test_functions_elsewhere_have_a_location_and_no_place() -> None:
     assert line is not None
     assert find_function_place(len) is None
     assert locate_function(len)[1] is None
+
+
+class Scored(BaseModel):
+    reward: float
+    steps: list[int]
+
+
+def test_a_refusal_of_pydantic_is_one_line_without_a_link() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Scored.model_validate({"reward": "much", "steps": [1, "x" * 200]})
+    described = describe_error(caught.value)
+    assert described.startswith(
+        "ValidationError: Scored refuses reward: Input should be a valid number, unable to parse string as a number, "
+        "not 'much'; steps.1: Input should be a valid integer"
+    )
+    assert "\n" not in described
+    assert "errors.pydantic.dev" not in described
+    assert len(described) < 400
+    with pytest.raises(ValidationError) as missing:
+        Scored.model_validate({"reward": 1})
+    assert describe_error(missing.value) == "ValidationError: Scored refuses steps: Field required"
+
+
+def test_other_exceptions_are_their_type_and_message() -> None:
+    assert describe_error(KeyError("x")) == "KeyError: 'x'"
+    assert describe_error(ValueError()) == "ValueError: "

@@ -10,7 +10,8 @@ from fastapi import Request
 from pydantic import BaseModel, model_validator
 
 from nemo_gym.base_resources_server import BaseSeedSessionRequest, BaseVerifyRequest, BaseVerifyResponse
-from nemo_gym.resources.task_check import check_tasks, find_task_models
+from nemo_gym.failures import InputError
+from nemo_gym.resources.task_check import TaskCheck, check_tasks, find_task_models
 
 PARAMS = {"input": "What?"}
 
@@ -85,6 +86,41 @@ def test_a_row_of_another_type_is_a_fault(row: object) -> None:
 def test_a_long_value_is_cut() -> None:
     (fault,) = check_tasks([Checked], [{"low": "x" * 500, "high": 1}])
     assert len(fault["value"]) == 80
+
+
+class Guess(BaseModel):
+    low: int
+    answers: str | list[str] = []
+    either: int | bool | None = None
+
+
+class Careful(Lockbox):
+    async def check_task(self, body: Guess) -> None:
+        if body.low > 9:
+            raise InputError("`low` is above 9", code="x", param="low", remedy="Lower it.")
+
+
+async def test_the_author_s_own_check_refuses_rows_that_its_model_reads() -> None:
+    check = TaskCheck(Plain(), Careful().check_task)
+    assert await check.find_faults([{"low": 3}, {"low": 10}]) == [
+        {"row": 1, "key": "low", "message": "`low` is above 9", "remedy": "Lower it."}
+    ]
+    assert await TaskCheck(Plain(), None).find_faults([{"low": 10}]) == []
+
+
+async def test_a_row_that_the_models_refuse_is_not_checked_further() -> None:
+    found = await TaskCheck(Lockbox(), Careful().check_task).find_faults([{"low": 10}])
+    assert {fault["message"] for fault in found} == {"Field required"}
+
+
+@pytest.mark.parametrize("value", [3, {"a": 1}, True])
+def test_a_union_is_one_field_without_the_names_of_its_branches(value: object) -> None:
+    (fault,) = check_tasks([Guess], [{"low": 1, "answers": value}])
+    assert (fault["key"], fault["message"]) == ("answers", "Input should be a valid string or a valid array")
+    (fault,) = check_tasks([Guess], [{"low": 1, "answers": ["a", value]}])
+    assert fault["key"] == "answers.1"
+    (fault,) = check_tasks([Guess], [{"low": 1, "either": "much"}])
+    assert (fault["key"], fault["value"]) == ("either", '"much"')
 
 
 class Dated(BaseVerifyRequest):

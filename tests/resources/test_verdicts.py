@@ -11,10 +11,11 @@ from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from fastapi.responses import Response as HttpResponse
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nemo_gym.failures import VerifierError
 from nemo_gym.resources.verdicts import check_response, dump_verdict
+from nemo_gym.rows.models import BaseVerifyRequest, BaseVerifyResponse
 from tests.resources.unreadable import NO_REWARDS, UNREADABLE, nested
 
 
@@ -29,8 +30,9 @@ class Verdict(BaseModel):
 @pytest.mark.parametrize("as_model", [True, False])
 def test_a_verdict_that_no_row_can_hold_is_refused(name: str, as_model: bool) -> None:
     value = UNREADABLE[name]()
-    with pytest.raises((TypeError, ValueError)):
-        dump_verdict(Verdict(field=value) if as_model else {"reward": 1.0, "field": value})
+    for field in ("field", "undeclared"):
+        with pytest.raises((TypeError, ValueError)):
+            dump_verdict(Verdict(**{field: value}) if as_model else {"reward": 1.0, field: value})
 
 
 @pytest.mark.parametrize("reward", [*NO_REWARDS.values(), None, "1", True, [1.0], 10**400])
@@ -54,6 +56,48 @@ def test_readable_values_are_dumped_as_before(as_model: bool) -> None:
     fields = {"reward": 0.5, "field": {"a": [nested(200), "7" * 1000, "]" * 1000, float("nan"), 2**63, "é"]}}
     row = orjson.loads(dump_verdict(Verdict(**fields) if as_model else fields))
     assert row == {"reward": 0.5, "field": {"a": [nested(200), "7" * 1000, "]" * 1000, None, 2**63, "é"]}}
+
+
+class Request(BaseVerifyRequest):
+    gold: str
+
+
+class Scored(BaseVerifyResponse):
+    seconds: float
+
+
+class Strict(BaseVerifyResponse, extra="forbid"): ...
+
+
+REQUEST = Request.model_validate(
+    {
+        "responses_create_params": {"input": "x"},
+        "response": {"id": "r", "created_at": 0, "model": "m", "object": "response", "output": [],
+                     "parallel_tool_calls": True, "tool_choice": "auto", "tools": []},
+        "gold": "1",
+    }
+)  # fmt: skip
+OF_AGENT = "responses_create_params,response,mask_sample,failure_kind,failure_reason"
+
+
+@pytest.mark.parametrize(
+    "score", [{"quality": 0.5}, {"steps": [1, {"a": None}], "by": "b"}, {"reward": 0.25}]
+)
+def test_fields_that_its_class_does_not_declare_are_in_the_row(score: dict[str, Any]) -> None:
+    whole = {"reward": 1.0, **score}
+    plain = BaseVerifyResponse(**REQUEST.model_dump(), **whole)
+    assert orjson.loads(dump_verdict(plain, OF_AGENT)) == {"gold": "1", **whole}
+    typed = Scored(**dict(REQUEST), seconds=2, **whole)
+    assert orjson.loads(dump_verdict(typed, OF_AGENT)) == {"gold": "1", "seconds": 2.0, **whole}
+    changed = BaseVerifyResponse(**dict(REQUEST), reward=0)
+    for name, value in whole.items():
+        setattr(changed, name, value)
+    assert orjson.loads(dump_verdict(changed, OF_AGENT + ",gold")) == whole
+
+
+def test_an_author_may_forbid_them() -> None:
+    with pytest.raises(ValidationError, match="quality"):
+        Strict(**{**REQUEST.model_dump(exclude={"gold"}), "reward": 1, "quality": 0.5})
 
 
 def test_fields_that_the_caller_has_are_left_out() -> None:

@@ -20,6 +20,8 @@ from nemo_gym.rollouts.plan.row_forms import refuse_array
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, RepeatedTask, RowFaults
 from nemo_gym.rows.identity import RolloutId
 
+_REPEATS = "num_repeats"
+
 
 @dataclass(slots=True)
 class FileInspection:
@@ -51,6 +53,10 @@ class DatasetInspection:
     rollouts_of: Counter[str] = field(default_factory=Counter)
     """Rollouts per agent."""
     rows_with_reserved_keys: int = 0
+    rows_with_repeats: int = 0
+    """Rows that have `num_repeats`, which is a key of datasets."""
+    environment_notes: list[str] = field(default_factory=list)
+    """Notes of environments on rows that they could read."""
     numbering: Sequence[Sequence[int]] | None = None
     """The indices of each file's tasks, in the order of its rows, if they do not count from 0."""
     tools: dict[tuple[str, str], Location] = field(default_factory=dict)
@@ -92,7 +98,12 @@ class DatasetInspection:
             notes.append(
                 f"{self.rows_with_reserved_keys} rows have reserved keys (`_ng_…`), which were removed"
             )
-        return notes
+        if self.rows_with_repeats:
+            notes.append(
+                f"{self.rows_with_repeats} rows have `num_repeats`, which has no effect there: it is a key of a "
+                "dataset, and of a run (+num_repeats)"
+            )
+        return [*notes, *self.environment_notes]
 
     def refuse_faults(self) -> None:
         """Raise `ConfigError` with the faults, if there are any."""
@@ -146,6 +157,7 @@ def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Dataset
                     inspection.tools[task.agent, tool] = Location(str(file.path), number)
         if copies:
             inspection.rows_with_reserved_keys += bool(copies[0].task.reserved_keys)
+            inspection.rows_with_repeats += _REPEATS in copies[0].task.row
         if bounds is not None:
             bounds.append(len(copies) * max((repeats for _, repeats in copies), default=0))
     inspected = FileInspection(file, digest.hexdigest(), rows, invalid, rollouts, bounds)

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nemo_gym.inputs.prompts import load_prompt_config
+from nemo_gym.inputs.prompts import load_row_template
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, TaskShaper
@@ -163,8 +163,8 @@ def plan_attempts(
 
 
 def build_shaper(file: DatasetFile, settings: PlanSettings) -> TaskShaper:
-    """Return the shaper of the rows of `file`. Raises `ConfigError` for a prompt that cannot be loaded."""
-    prompt = load_prompt_config(str(file.prompt_config)) if file.prompt_config else None
+    """Return the shaper of the rows of `file`. Raises `ConfigError` for a prompt template that cannot be used."""
+    prompt = load_row_template(str(file.prompt_config)) if file.prompt_config else None
     return TaskShaper(
         file.agent_name,
         settings.overrides,

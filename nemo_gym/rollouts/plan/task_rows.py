@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.inputs.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
+from nemo_gym.inputs.prompts import PromptConfig, apply_prompt_to_row, refuse_literal_fields
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, measure_form, object_in, parse_json
+from nemo_gym.rollouts.plan.line_spans import LineSpans
 from nemo_gym.rollouts.plan.routing import Routing, read_source
 from nemo_gym.rollouts.plan.row_forms import CHAT_FORM, find_foreign_parts, name_conversion
 from nemo_gym.rows.compose import assign_agent, assign_skills, drop_reserved, replace_params
 from nemo_gym.rows.forms import AnyRow, TaskRow
 from nemo_gym.rows.keys import AGENT_REF_KEY, PARAMS_KEY
-from nemo_gym.rows.parts import is_reserved, read_agent
+from nemo_gym.rows.parts import is_reserved, read_agent, read_params
 from nemo_gym.rows.version import require_readable
 
 _NO_AGENT = "is missing, and no +agent_name is set (a gym with only one agent needs neither)"
@@ -46,25 +47,34 @@ class FaultyRowError(Exception):
 
 @dataclass(slots=True)
 class RowFaults:
-    """The faults of the malformed rows of datasets: all are counted, the first ones are kept."""
+    """The faults of the malformed rows of datasets: all are counted, the first different ones are kept."""
 
     count: int = 0
-    shown: list[str] = field(default_factory=list)
-    """The first `SHOWN_FAULTS`, each with its file and line."""
     convertible: Path | None = None
     """The first file with rows in the form of Chat Completions."""
+    _lines: dict[tuple[Path, str], LineSpans] = field(default_factory=dict)
+    """The lines of each of the first `SHOWN_FAULTS` faults, by file and text."""
 
     def add(self, path: Path, line: int, error: FaultyRowError) -> None:
         self.count += len(error.faults)
         if self.convertible is None and any(CHAT_FORM in fault.message for fault in error.faults):
             self.convertible = path
-        for name, message in error.faults[: SHOWN_FAULTS - len(self.shown)]:
-            self.shown.append(f"{path}:{line}:{f' `{name}`' if name else ''} {message}")
+        for name, message in error.faults:
+            fault = (path, f"{f' `{name}`' if name else ''} {message}")
+            if fault in self._lines or len(self._lines) < SHOWN_FAULTS:
+                self._lines.setdefault(fault, LineSpans()).add(line)
+
+    @property
+    def shown(self) -> list[str]:
+        """The first faults, each with its file, its first line, and the lines of all rows that have it."""
+        return [
+            f"{path}:{lines.first}:{text}{lines.describe()}" for (path, text), lines in self._lines.items()
+        ]
 
     def refuse(self, problem: str, remedy: str) -> None:
         """Raise `ConfigError` with the problem and the faults, if there are any."""
         if self.count:
-            more = self.count - len(self.shown)
+            more = self.count - sum(lines.count for lines in self._lines.values())
             listed = "".join(
                 f"\n  {fault}" for fault in [*self.shown, *([f"… and {more} more"] if more else [])]
             )
@@ -198,9 +208,17 @@ class TaskShaper:
 
 
 def apply_prompt(row: TaskRow, prompt: PromptConfig) -> TaskRow:
-    """Return a row with its filled prompt. Raises `FaultyRowError` if it does not match the template."""
+    """Return a row with its filled prompt. Raises `FaultyRowError` if it does not match the template.
+
+    Raises `ConfigError` for a template that has a field of the row as literal text.
+    """
+    if read_params(row).get("input"):
+        message = (
+            f"is present, and {prompt.source} would replace it: give rows an input or a template, not both"
+        )
+        raise FaultyRowError(FieldFault(f"{PARAMS_KEY}.input", message))
+    refuse_literal_fields(prompt, row)
     try:
-        validate_prompt_compatibility([row], prompt)
         return apply_prompt_to_row(row, prompt)
     except ConfigError as error:
         raise FaultyRowError(FieldFault(error.failure.param or "", error.failure.message)) from error

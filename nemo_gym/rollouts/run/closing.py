@@ -29,15 +29,15 @@ _FAMILY = {False: "pass", True: "best"}
 def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None = None) -> None:
     """Print the closing table, the failures, the files and the next command.
 
-    `width` is that of the terminal by default. The table has all columns if the stream is none.
+    `width` is that of the terminal by default, or `COLUMNS`. Without either, the table has all columns.
     """
     from rich.console import Console
 
-    from nemo_gym.tables import fold_text
+    from nemo_gym.tables import fold_text, terminal_width
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
-    if width is None and stream.isatty():
-        width = console.width
+    if width is None:
+        width = terminal_width(stream)
     table = agent_table(summary, width)
     for line in table:
         console.print(line)

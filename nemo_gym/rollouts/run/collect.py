@@ -181,7 +181,7 @@ async def _check(
     if settings.skip_invalid_rows:
         checked = await _leave_out_unfit_rows(checked, caller, servers)
     else:
-        await refuse_unfit_rows(caller, checked.plan, servers)
+        checked.inspection.environment_notes += await refuse_unfit_rows(caller, checked.plan, servers)
     return checked, servers, engines
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -33,7 +33,7 @@ EnginesFound = dict[str, Mapping[str, Any]]
 
 async def check_servers(
     caller: Caller,
-    agents: Iterable[str],
+    agents: Collection[str],
     servers: Mapping[str, Mapping[str, Any]],
     *,
     tools: DeclaredTools = MappingProxyType({}),
@@ -45,6 +45,8 @@ async def check_servers(
     """
     asking, engines = _asking_once(caller), EnginesFound()
     unserved = await tool_problems(asking, tools, servers, seconds)
+    without_tools = sorted({*agents} - {agent for agent, _ in tools})
+    await asyncio.gather(*(_warn_of_unused_tools(asking, agent, servers, seconds) for agent in without_tools))
     failures = await asyncio.gather(
         *(_agent_problem(asking, agent, seconds) for agent in sorted(set(agents))),
         *_model_problems(asking, servers, seconds, engines),
@@ -176,6 +178,23 @@ async def tool_problems(
         if environment is not None and (problem := _problem(tool, where, environment, served[environment])):
             found.append(problem)
     return found
+
+
+async def _warn_of_unused_tools(
+    caller: Caller, agent: str, servers: Mapping[str, Mapping[str, Any]], seconds: float
+) -> None:
+    """Warn if no model gets the tools of an environment: no row of its `agent` declares one."""
+    environment = find_environment(servers.get(agent))
+    if environment is None or member(server_block(servers.get(environment)), "expose_tools_over_mcp"):
+        return
+    served = await _fetch_tools(caller, environment, seconds)
+    if served.is_known and served.names:
+        log.warning(
+            "no row of `%s` has `responses_create_params.tools`, so the model gets none of the tools of `%s`: %s",
+            agent,
+            environment,
+            ", ".join(sorted(served.names)),
+        )
 
 
 def find_environment(agent: Mapping[str, Any] | None) -> str | None:

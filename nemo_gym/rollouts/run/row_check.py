@@ -12,13 +12,15 @@ from contextlib import aclosing
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from nemo_gym.config.problems import ConfigErrors, Location, Problem
 from nemo_gym.failures import GymError
 from nemo_gym.json_objects import object_in
 from nemo_gym.names import TASKS_ROUTE
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
+from nemo_gym.rollouts.plan.line_spans import LineSpans
 from nemo_gym.rollouts.plan.plan import PlanSettings, RowPlace, build_shaper
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS, FaultyRowError
 from nemo_gym.rollouts.run.preflight import find_environment
@@ -32,6 +34,8 @@ _BATCH_ROWS = 500
 _BATCH_BYTES = 4 << 20
 _BATCH_S = 60.0
 _ONE_TRY = RetryBudget(attempts=1)
+_Noted: TypeAlias = dict[tuple[Path, str], LineSpans]
+"""The lines of each note, by file and text."""
 
 
 class _PlacedTask(NamedTuple):
@@ -42,19 +46,28 @@ class _PlacedTask(NamedTuple):
 
 async def refuse_unfit_rows(
     caller: Caller, plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """Raise `ConfigErrors` with the rows that their environments could not read.
+) -> list[str]:
+    """Raise `ConfigErrors` with the rows that their environments could not read. Return notes on the others.
 
     `servers` is the configuration of the agents and the servers that they refer to, by name.
     """
-    found: list[Problem] = []
-    async with aclosing(_find_unfit(caller, plan, servers, MOST_CHECKED)) as unfit:
-        async for _, problem in unfit:
-            found.append(problem)
+    found: dict[tuple[Path, str, str | None], LineSpans] = {}
+    noted: _Noted = {}
+    async with aclosing(_find_unfit(caller, plan, servers, MOST_CHECKED, noted)) as unfit:
+        async for task, message, remedy in unfit:
+            found.setdefault((task.place.file, message, remedy), LineSpans()).add(task.place.line)
             if len(found) == SHOWN_FAULTS:
                 break
     if found:
-        raise ConfigErrors(found)
+        problems = (
+            Problem(Location(str(file), lines.first), f"{message}{lines.describe()}", remedy)
+            for (file, message, remedy), lines in found.items()
+        )
+        raise ConfigErrors([*problems])
+    return [
+        f"{file}:{lines.first}: {message}{lines.describe()}"
+        for (file, message), lines in islice(noted.items(), SHOWN_FAULTS)
+    ]
 
 
 async def leave_out_unfit_rows(
@@ -62,28 +75,37 @@ async def leave_out_unfit_rows(
 ) -> PlanSettings:
     """Return the plan without the rows that their environments could not read. All rows are checked."""
     unfit: dict[RowPlace, str] = {}
-    async for task, problem in _find_unfit(caller, plan, servers, None):
-        unfit.setdefault(task.place, str(problem.message))
+    async for task, message, _ in _find_unfit(caller, plan, servers, None, {}):
+        unfit.setdefault(task.place, message)
     return replace(plan, unfit=unfit) if unfit else plan
 
 
 async def _find_unfit(
-    caller: Caller, plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]], most: int | None
-) -> AsyncGenerator[tuple[_PlacedTask, Problem], None]:
-    """Yield each fault with its task, among the first `most` tasks of each environment; None for all."""
+    caller: Caller,
+    plan: PlanSettings,
+    servers: Mapping[str, Mapping[str, Any]],
+    most: int | None,
+    noted: _Noted,
+) -> AsyncGenerator[tuple[_PlacedTask, str, str | None], None]:
+    """Yield the task, message and remedy of each fault in the first `most` tasks of each environment; None for all.
+
+    The notes of the environments are added to `noted`.
+    """
     asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
     silent: set[str] = set()
     batches = _list_batches(plan, servers, silent, most)
     while batch := await asyncio.to_thread(next, batches, None):
         environment, tasks = batch
-        faults = await _ask(asking, environment, tasks)
-        if faults is None:
+        answer = await _ask(asking, environment, tasks)
+        if answer is None:
             silent.add(environment)
             continue
-        for fault in faults:
+        for note in answer.get("notes") or ():
+            place, message = tasks[note["row"]].place, f"{note['message']} (`{environment}`)"
+            noted.setdefault((place.file, message), LineSpans()).add(place.line)
+        for fault in answer["faults"]:
             task = tasks[fault["row"]]
-            where = Location(str(task.place.file), task.place.line)
-            yield task, Problem(where, *describe_fault(environment, task.row, fault))
+            yield task, *describe_fault(environment, task.row, fault)
 
 
 def _list_batches(
@@ -120,20 +142,22 @@ def _list_tasks(
                     yield environment, _PlacedTask(RowPlace(file.path, number), task.row, task.encoded)
 
 
-async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> list[dict[str, Any]] | None:
-    """Return the faults that an environment finds; None for one that cannot check rows."""
+async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> dict[str, Any] | None:
+    """Return the faults and notes of an environment; None for one that cannot check rows."""
     body = b'{"rows":[' + b",".join(task.encoded for task in tasks) + b"]}"
     try:
         reply = await asyncio.wait_for(caller.call(environment, "POST", TASKS_ROUTE, body=body), _BATCH_S)
     except (GymError, TimeoutError):
         return None  # the server's own check reports what is wrong with it
-    faults = (object_in(reply.body) or {}).get("faults") if reply.ok else None
-    return faults if isinstance(faults, list) else None
+    answer = object_in(reply.body) if reply.ok else None
+    return answer if answer is not None and isinstance(answer.get("faults"), list) else None
 
 
-def describe_fault(environment: str, row: AnyRow, fault: Mapping[str, Any]) -> tuple[str, str]:
+def describe_fault(environment: str, row: AnyRow, fault: Mapping[str, Any]) -> tuple[str, str | None]:
     """Return the message about a fault that an environment found in a row, and the remedy."""
     key, said = str(fault["key"]), str(fault["message"]).rstrip(" .")
+    if "remedy" in fault:
+        return f"`{environment}`: {said}.", fault["remedy"]
     if not key:
         return f"`{environment}` cannot read the row: {said}.", "Correct the row."
     if "value" in fault:

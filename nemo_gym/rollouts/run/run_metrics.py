@@ -26,6 +26,7 @@ from nemo_gym.metrics import (
     Planned,
     RolloutRecord,
     ToolTally,
+    VerdictTally,
     average_agents,
     read_measurements,
     read_record,
@@ -66,6 +67,7 @@ class RunMetrics:
         """Counts of model calls, and of those without tokens to train on."""
         self._tools: defaultdict[str, ToolTally] = defaultdict(ToolTally)
         self._seconds: defaultdict[str, CallSeconds] = defaultdict(CallSeconds)
+        self._verdicts: defaultdict[str, VerdictTally] = defaultdict(VerdictTally)
         self.notes: list[str] = []
         """Notes for the summary."""
 
@@ -77,6 +79,7 @@ class RunMetrics:
             self.masks.add(result.row)
             self._tools[planned.agent].add(result.row)
             self._seconds[planned.agent].add(result.row)
+            self._verdicts[planned.agent].add(result.row)
             measured = read_measurements(result.row)
             record = RolloutRecord(*of_attempt, result.outcome.value, measurements=measured)
             self._agents[planned.agent].add_record(record)
@@ -117,6 +120,16 @@ class RunMetrics:
         if is_scored(row):
             self._tools[agent].add(row)
             self._seconds[agent].add(row)
+            self._verdicts[agent].add(row)
+
+    def describe_verdicts(self) -> Iterator[str]:
+        """Yield notes on agents whose rewards are all 0, and on empty answers."""
+        for agent, verdicts in sorted(self._verdicts.items()):
+            if described := verdicts.describe():
+                yield f"`{agent}`: {described}"
+        if empty := sum(verdicts.empty for verdicts in self._verdicts.values()):
+            count = sum(verdicts.count for verdicts in self._verdicts.values())
+            yield f"{empty:,} of {count:,} rollouts completed with an empty answer"
 
     def rank_failed_tool_calls(self) -> list[FailedCalls]:
         """Return the tool calls that failed by the fault of an environment, the most frequent cause first."""
@@ -269,7 +282,7 @@ async def write_metrics(
     if stop.reason is None:
         asking = environment.extend(results, files.rows, metrics.imputed)
         results = await _unless_interrupted(asking, results, environment, stop)
-    notes = [*metrics.notes, *environment.notes]
+    notes = [*metrics.describe_verdicts(), *metrics.notes, *environment.notes]
     try:
         await asyncio.to_thread(write_atomically, files.aggregate_metrics, write_document(results))
     except ConfigError as error:

@@ -12,6 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import ValidationError
 
+from nemo_gym.failures import InputError
 from nemo_gym.judge import JudgeError
 from nemo_gym.server_utils import ServerClient
 from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EQUAL_LABEL
@@ -308,3 +309,21 @@ async def test_recorded_solutions_of_gsm8k_are_scored_as_their_labels_say() -> N
     for expected, extracted, label in disagreements:
         print(f"expected {expected}, extracted {extracted!r}, labelled {label}")  # noqa: T201
     assert not disagreements
+
+
+@pytest.mark.parametrize(
+    "expected", ["9 * 2 = 18\n#### 18", "#### 18", "The answer is 18", "So \\boxed{18}."]
+)
+async def test_an_expected_answer_that_no_answer_equals_is_refused(expected: str) -> None:
+    row = LibraryJudgeMathVerifyRequest.model_validate(attempt("x", expected=expected))
+    with pytest.raises(InputError, match="no answer equals") as caught:
+        await make_server().check_task(row)
+    assert caught.value.failure.remedy == "Write only the answer: '18'."
+    await make_server(should_use_judge=True, judge_model_server=JUDGE).check_task(row)
+
+
+@pytest.mark.parametrize("expected", ["18", "\\boxed{18}", "$x = 18$", "\\frac{1}{2}", "1,200 dollars"])
+async def test_one_that_equals_its_answer_is_accepted(expected: str) -> None:
+    await make_server().check_task(
+        LibraryJudgeMathVerifyRequest.model_validate(attempt("x", expected=expected))
+    )

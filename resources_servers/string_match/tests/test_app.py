@@ -16,6 +16,7 @@ from nemo_gym.testing import run_environment
 from resources_servers.string_match.app import (
     StringMatchResourcesServer,
     StringMatchResourcesServerConfig,
+    StringMatchRunRequest,
     StringMatchVerifyRequest,
 )
 from tests.verify.judges import response_of
@@ -197,3 +198,36 @@ def test_a_right_answer_is_rewarded_by_the_whole_gym() -> None:
     row = rows_of(FOLDER / "data" / "example.jsonl")[1]
     scored = run_environment(StringMatchResourcesServer, [row], ["Final answer: 15"])
     assert [(one["reward"], one["extracted_answer"]) for one in scored] == [(1.0, "15")]
+
+
+@pytest.mark.parametrize(
+    ("expected", "mode"),
+    [
+        ("9 * 2 = 18\n#### 18", "final_answer"),
+        ("9 * 2 = 18\n#### 18", "last_line"),
+        ("#### 18", "boxed"),
+        ("The answer is Paris.", "final_answer"),
+        (["Paris", "<answer>Paris</answer>"], "final_answer"),
+        ([], "final_answer"),
+        (" ", "full_response"),
+    ],
+)
+async def test_a_task_that_no_answer_solves_is_refused(expected: Any, mode: str) -> None:
+    row = StringMatchRunRequest.model_validate(attempt("x", expected=expected, mode=mode))
+    with pytest.raises(InputError, match="expected_answer"):
+        await make_server().check_task(row)
+
+
+@pytest.mark.parametrize(
+    ("expected", "mode"),
+    [
+        ("18", "final_answer"),
+        ("\\boxed{18}", "final_answer"),
+        ("#### 18", "last_line"),
+        ("The answer is Paris.", "full_response"),
+        ("A: Paris", "boxed"),
+    ],
+)
+async def test_one_that_some_answer_solves_is_accepted(expected: Any, mode: str) -> None:
+    row = attempt(expected, expected=expected, mode=mode)
+    await make_server().check_task(StringMatchRunRequest.model_validate(row))

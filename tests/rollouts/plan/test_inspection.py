@@ -42,9 +42,21 @@ def test_all_malformed_rows_are_reported_together_with_file_line_and_field(tmp_p
     assert "+skip_invalid_rows" in str(caught.value)
 
 
+def test_a_mistake_of_many_rows_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"{}\n" * 900 + b"3\n" + b"{}\n")
+    inspection = inspect(settings_of(DatasetFile(path, agent_name="a")))
+    assert (inspection.invalid, inspection.faults.count) == (902, 902)
+    assert inspection.faults.shown == [
+        f"{path}:1: `responses_create_params` is missing (lines 1-900,902)",
+        f"{path}:901: must be a JSON object, not a number",
+    ]
+
+
 def test_a_report_of_many_faults_is_capped_and_says_how_many_more_there_are(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(b"{}\n" * 1000)
+    rows = (f'{{"responses_create_params":{{"input":[{"{}," * place}3]}}}}\n' for place in range(1000))
+    path.write_text("".join(rows))
     inspection = inspect(settings_of(DatasetFile(path, agent_name="a")))
     assert inspection.invalid == 1000
     with pytest.raises(ConfigError) as caught:
@@ -122,3 +134,39 @@ def test_a_row_without_a_number_of_repeats_is_malformed(tmp_path: Path) -> None:
     path = write_dataset(tmp_path / "rows.jsonl", 1)
     inspection = inspect(PlanSettings((DatasetFile(path),), routing=Routing(num_repeats={"other": 2})))
     assert "`simple_agent` is not a key of +num_repeats" in inspection.faults.shown[0]
+
+
+@pytest.mark.parametrize(
+    ("user", "problem"),
+    [
+        ("{{question}}", "uses no field"),
+        ("{n}. {{question}}", "rows have a field `question`"),
+        ("{n}. {question} in \\boxed{}", "is not a field name"),
+    ],
+)
+def test_a_template_that_cannot_be_meant_is_one_problem(tmp_path: Path, user: str, problem: str) -> None:
+    path, template = tmp_path / "rows.jsonl", tmp_path / "prompt.yaml"
+    path.write_text('{"question": "Why?", "n": 1}\n' * 60)
+    template.write_text(f"user: '{user}'")
+    with pytest.raises(ConfigError, match=problem) as caught:
+        inspect(settings_of(DatasetFile(path, agent_name="a", prompt_config=template)))
+    assert "+skip_invalid_rows" not in str(caught.value)
+    assert "{" in str(caught.value.failure.remedy)
+
+
+def test_rows_with_an_input_and_a_template_are_told_by_their_lines(tmp_path: Path) -> None:
+    path, template = tmp_path / "rows.jsonl", tmp_path / "prompt.yaml"
+    path.write_text('{"question": "Why?", "responses_create_params": {"input": "x"}}\n' * 60)
+    template.write_text("user: '{question}'")
+    inspection = inspect(settings_of(DatasetFile(path, agent_name="a", prompt_config=template)))
+    (shown,) = inspection.faults.shown
+    assert shown.startswith(
+        f"{path}:1: `responses_create_params.input` is present, and {template} would replace it"
+    )
+
+
+def test_rows_with_a_number_of_repeats_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"responses_create_params": {"input": "x"}, "num_repeats": 4}\n' * 3)
+    (note,) = inspect(settings_of(DatasetFile(path, agent_name="a"))).notes
+    assert note.startswith("3 rows have `num_repeats`, which has no effect there")

@@ -188,3 +188,26 @@ async def test_a_server_that_does_not_answer_is_left_to_its_own_check() -> None:
     caller = Caller(Directory({"shop": ["http://gone"]}), InMemoryTransport({}))
     servers = {"clerk": {"responses_api_agents": {"simple_agent": {"resources_server": ENVIRONMENT}}}}
     assert await tool_problems(caller, {("clerk", "buy"): ROW}, servers, 1.0) == []
+
+
+@pytest.mark.parametrize(
+    ("routes", "tool", "is_told"),
+    [
+        (("/buy", "/get_price"), None, True),
+        (("/buy",), "buy", False),
+        ((), None, False),
+        (("/{tool}",), None, False),
+    ],
+)
+async def test_an_environment_whose_tools_no_row_declares_is_told(
+    routes: tuple[str, ...], tool: str | None, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop = app_of({"/": (200, b"{}"), POSTED_ROUTE: (200, orjson.dumps({"paths": ["/verify", *routes]}))})
+    transport = InMemoryTransport({"http://shop": shop, "http://clerk": shop})
+    caller = Caller(Directory({"shop": ["http://shop"], "clerk": ["http://clerk"]}), transport)
+    servers: dict[str, Any] = {
+        "clerk": {"responses_api_agents": {"simple_agent": {"resources_server": ENVIRONMENT}}},
+        "shop": {"resources_servers": {"shop": {}}},
+    }
+    await check_servers(caller, ["clerk"], servers, tools={("clerk", tool): ROW} if tool else {})
+    assert ("gets none of the tools of `shop`: buy, get_price" in caplog.text) == is_told

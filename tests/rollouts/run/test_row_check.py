@@ -13,15 +13,16 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.failures import ConfigError
+from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.names import TASKS_ROUTE
-from nemo_gym.resources.task_check import check_tasks
+from nemo_gym.resources.task_check import TaskCheck, check_tasks
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.inspection import inspect
 from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
 from nemo_gym.rollouts.run import row_check
 from nemo_gym.rollouts.run.row_check import describe_fault, leave_out_unfit_rows, refuse_unfit_rows
+from nemo_gym.rows.models import BaseSeedSessionRequest
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 
 SERVERS: dict[str, Any] = {
@@ -41,11 +42,16 @@ def store_rows(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 async def refused(
-    path: Path, rows: list[dict[str, Any]], *, checks: bool = True, agent: str = "clerk"
+    path: Path,
+    rows: list[dict[str, Any]],
+    *,
+    checks: bool = True,
+    agent: str = "clerk",
+    task_check: Any = None,
 ) -> list[Any]:
     """The problems of rows, and the sizes of the batches in which they were sent."""
     store_rows(path, rows)
-    caller, batches = open_shop(checks=checks)
+    caller, batches = open_shop(checks=checks, task_check=task_check)
     plan = PlanSettings(datasets=(DatasetFile(path, agent_name=agent),))
     try:
         await refuse_unfit_rows(caller, plan, SERVERS)
@@ -54,13 +60,15 @@ async def refused(
     return batches
 
 
-def open_shop(*, checks: bool = True) -> tuple[Caller, list[int]]:
+def open_shop(*, checks: bool = True, task_check: Any = None) -> tuple[Caller, list[int]]:
     """Return a caller of the shop, and the sizes of the batches that the shop gets."""
     app, batches = FastAPI(), list[int]()
 
     async def tasks(request: Request) -> Any:
         given = orjson.loads(await request.body())["rows"]
         batches.append(len(given))
+        if task_check:
+            return {"faults": await task_check.find_faults(given), "notes": task_check.find_notes(given)}
         return {"faults": check_tasks([Task], given)}
 
     if checks:
@@ -93,7 +101,16 @@ async def test_a_file_of_faults_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_check, "_BATCH_ROWS", 10)
-    assert len(await refused(tmp_path / "t.jsonl", [{}] * 500)) == SHOWN_FAULTS
+    different = [{"code": number} for number in range(500)]
+    assert len(await refused(tmp_path / "t.jsonl", different)) == SHOWN_FAULTS
+
+
+async def test_a_mistake_of_many_rows_is_one_problem(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [*[{}] * 600, {"code": "a"}, {}, {"code": 7}, {}]
+    assert [(where, message) for where, message, _ in await refused(tmp_path / "t.jsonl", rows)] == [
+        ("t.jsonl:1", "`shop` needs `code`: Field required. (lines 1-600,602,604)"),
+        ("t.jsonl:603", "`code` is 7, which `shop` cannot read: Input should be a valid string."),
+    ]
 
 
 async def test_an_environment_that_cannot_check_rows_is_accepted(tmp_path: Path) -> None:
@@ -102,6 +119,21 @@ async def test_an_environment_that_cannot_check_rows_is_accepted(tmp_path: Path)
 
 async def test_agents_that_open_no_session_with_the_row_are_left_out(tmp_path: Path) -> None:
     assert await refused(tmp_path / "t.jsonl", [{}], agent="robot") == []
+
+
+class Shop:
+    async def verify(self, body: Task) -> None: ...
+
+    async def check_task(self, body: Task) -> None:
+        if body.code.startswith("####"):
+            raise InputError("no answer equals it", code="x", param="code", remedy="Write only the answer.")
+
+
+async def test_a_task_that_the_environment_refuses_has_its_file_line_and_remedy(tmp_path: Path) -> None:
+    check = TaskCheck(Shop(), Shop().check_task)
+    assert await refused(tmp_path / "t.jsonl", [{"code": "a"}, {"code": "#### a"}], task_check=check) == [
+        ("t.jsonl:2", "`shop`: no answer equals it.", "Write only the answer.")
+    ]
 
 
 def test_a_fault_of_the_whole_row_has_no_key() -> None:
@@ -139,3 +171,16 @@ def refusal(work: Callable[[], None]) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
         work()
     return caught.value
+
+
+class Desk(Shop):
+    async def seed_session(self, body: BaseSeedSessionRequest) -> None: ...
+
+
+async def test_notes_of_environments_are_told_once_with_their_lines(tmp_path: Path) -> None:
+    path, check = tmp_path / "t.jsonl", TaskCheck(Desk(), None)
+    store_rows(path, [{"code": "a", "best_rewrd": 3}, {"code": "a"}, {"code": "b", "best_rewrd": 2}])
+    plan = PlanSettings(datasets=(DatasetFile(path, agent_name="clerk"),))
+    assert await refuse_unfit_rows(open_shop(task_check=check)[0], plan, SERVERS) == [
+        f"{path}:1: nothing reads `best_rewrd`; `best_reward` is an optional key (`shop`) (lines 1,3)"
+    ]

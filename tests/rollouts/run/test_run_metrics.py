@@ -49,6 +49,24 @@ def test_rows_of_an_earlier_start_count_as_if_they_were_of_this_one(tmp_path: Pa
     assert results["b"]["agent_metrics"]["count/scored"] == 1
 
 
+def test_rewards_of_0_and_empty_answers_are_notes(tmp_path: Path) -> None:
+    metrics = metrics_of([0.0] * 5)
+    assert [note.partition(",")[0].partition(".")[0] for note in metrics.describe_verdicts()][:1] == [
+        "`simple_agent`: all 5 rewards are 0"
+    ]
+    row = {
+        **orjson.loads(planned(7).row),
+        "reward": 1.0,
+        "response": {"output": []},
+        "_ng_outcome": "completed",
+    }
+    path = tmp_path / "out.jsonl"
+    path.write_bytes(orjson.dumps(row) + b"\n")
+    earlier = RunMetrics()
+    earlier.note_rows(path, count=1)
+    assert [*earlier.describe_verdicts()] == ["1 of 1 rollouts completed with an empty answer"]
+
+
 def test_an_agent_without_any_rollout_is_there_all_the_same() -> None:
     results = RunMetrics().results({"a": Planned(3, 6)})
     assert results["a"]["agent_metrics"]["count/outcome/missing"] == 6

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from nemo_gym.metrics import VerdictTally
 from nemo_gym.rollouts.lookback.health.rows import CheckedRow
 from nemo_gym.rows.parts import read_agent_or_unknown
-from nemo_gym.rows.verdict import read_reward
+from nemo_gym.rows.verdict import is_scored, read_reward
 
 _SHORTEST_COMPARED = 200
 """Characters. Shorter outputs may be equal by chance: a letter, a number, one call."""
@@ -44,6 +46,8 @@ class Attempts:
 
     def __init__(self) -> None:
         codes = zip(CheckedAttempt._fields, "qqqdqqbq", strict=True)
+        self.verdicts: defaultdict[str, VerdictTally] = defaultdict(VerdictTally)
+        """By agent."""
         self._columns: dict[str, array[Any]] = {name: array(code) for name, code in codes}
         self.agents: dict[str, int] = {}
         """The agents by name, with their numbers."""
@@ -54,6 +58,8 @@ class Attempts:
     def add(self, row: CheckedRow) -> None:
         """Keep the numbers of `row`."""
         reward = read_reward(row.row)
+        if is_scored(row.row):
+            self.verdicts[read_agent_or_unknown(row.row)].add(row.row)
         digest = hash(row.text) if len(row.text) >= _SHORTEST_COMPARED else _NO_DIGEST
         reward = math.nan if reward is None else reward
         agent = self.agents.setdefault(read_agent_or_unknown(row.row), len(self.agents))

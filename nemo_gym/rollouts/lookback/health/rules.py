@@ -105,6 +105,12 @@ _RULES = (
         in_run=run_rules.no_variance,
     ),
     HealthRule(
+        "only_zeros",
+        Severity.SIGN,
+        "All rewards of an agent are 0, so that its answers or its expected answers may have the wrong form.",
+        in_run=run_rules.only_zeros,
+    ),
+    HealthRule(
         "reward_disagrees",
         Severity.SIGN,
         "The reward contradicts a Boolean field such as `correct` or `passed`.",

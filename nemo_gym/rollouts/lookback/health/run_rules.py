@@ -62,6 +62,13 @@ def no_variance(attempts: Attempts) -> Iterator[Hit]:
             yield Hit(f"{len(rewards)} rewards of {rewards[0]:g}{agent}", task=group[0].task)
 
 
+def only_zeros(attempts: Attempts) -> Iterator[Hit]:
+    """All rewards of an agent are 0."""
+    for agent, verdicts in sorted(attempts.verdicts.items()):
+        if described := verdicts.describe():
+            yield Hit(f"`{agent}`: {described}")
+
+
 def short_win(attempts: Attempts) -> Iterator[Hit]:
     """An attempt wins with a tenth of the text that its agent usually takes for the task."""
     for group in attempts.group_by_task():

@@ -111,3 +111,10 @@ def test_an_agent_that_writes_little_does_not_win_shortly(tmp_path: Path) -> Non
         if row["agent_ref"]["name"] == "b":
             row["response"]["output"] = [message(f"It is {row['_ng_rollout_index']}.") | tokens()]
     assert "short_win" not in names_found(check(tmp_path, rows))
+
+
+def test_a_run_without_a_reward_is_found_with_the_reason_of_its_verdicts(tmp_path: Path) -> None:
+    rows = [{**row, "reward": 0.0, "library_reason": "undecided"} for row in healthy_rows()]
+    (found,) = [each for each in check(tmp_path, rows).found if each.rule.name == "only_zeros"]
+    assert "`library_reason` is undecided in all of them" in found.first[0].text
+    assert "only_zeros" not in names_found(check(tmp_path, [*rows[1:], {**rows[0], "reward": 1.0}]))

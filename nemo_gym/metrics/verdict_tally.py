@@ -1,0 +1,72 @@
+"""Whether all rewards of an agent are 0, and by which cause; and how many answers are empty.
+
+Rewards that are all 0 may be right. They may also mean that no answer can be: an expected answer in a form that the
+verifier never finds equal, or a place of the answer at which the policy never writes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from nemo_gym.failures import Outcome
+from nemo_gym.json_objects import member
+from nemo_gym.responses.wire import read_content_text
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_output, read_response, read_timing
+from nemo_gym.rows.verdict import read_outcome, read_reward
+
+FEWEST_REWARDS = 5
+"""Fewer rewards of 0 may be chance."""
+_CAUSE = re.compile(r"(?:[a-zA-Z]\w*_)?(?:reason|fault|error_type|failure_kind)|extracted_\w+")
+"""Matches the names of a verdict's fields that say why it is as it is, or which answer was found."""
+_SHOWN = 60
+
+
+class VerdictTally:
+    """Counts the scored rows of an agent."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.empty = 0
+        """Rollouts that completed with an empty answer."""
+        self._are_zero = True
+        self._causes: dict[str, object] | None = None
+        """The fields that all rows have with the same value."""
+
+    def add(self, row: AnyRow) -> None:
+        """Count a scored row. Unverified rows have no verdict."""
+        self.count += 1
+        self.empty += has_empty_answer(row)
+        if not self._are_zero:
+            return
+        timing = read_timing(row)
+        self._are_zero = read_reward(row) == 0 and ("verify" in timing or not timing)
+        if self._causes is None:
+            self._causes = {name: value for name, value in row.items() if _CAUSE.fullmatch(name)}
+        for name in [name for name, value in self._causes.items() if row.get(name) != value]:
+            del self._causes[name]
+
+    def describe(self) -> str | None:
+        """Return the cause in words if all rewards are 0."""
+        if not self._are_zero or self.count < FEWEST_REWARDS:
+            return None
+        causes = [
+            f"`{name}` is {'null' if value is None else str(value)[:_SHOWN]}"
+            for name, value in (self._causes or {}).items()
+            if isinstance(value, str) or (value is None and name.startswith("extracted_"))
+        ]
+        where = f", and {' and '.join(causes)} in all of them" if causes else ""
+        return f"all {self.count:,} rewards are 0{where}. Compare an answer with the expected one: can any be equal?"
+
+
+def has_empty_answer(row: AnyRow) -> bool:
+    """Return whether a row completed, and its last output is a message without text, or there is none."""
+    if read_outcome(row) is not Outcome.COMPLETED or "output" not in read_response(row):
+        return False
+    last = next((item for item in reversed(read_output(row)) if item.get("type") != "reasoning"), None)
+    if last is None:
+        return True
+    content = last.get("content")
+    is_refused = isinstance(content, list) and any(member(part, "refusal") for part in content)
+    is_message = last.get("type", "message") == "message" and last.get("role") == "assistant"
+    return is_message and not is_refused and not read_content_text(content).strip()
