@@ -16,9 +16,10 @@ verifier's own fields, `input_tokens` and other counts of `response.usage`):
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
+from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict
 
 from nemo_gym.failures import InputError
@@ -58,11 +59,19 @@ class AgentMetrics:
     """Accumulates the rows of one agent's run, in any order and any number of shards.
 
     `scores` are the numbers for which pass@k and related metrics are computed. `answer_key` is the row's field with
-    the extracted answer; it adds majority@k.
+    the extracted answer; it adds majority@k. `clusters` maps the index of a task that repeats another one to the index
+    of that one: standard errors take both for one cluster.
     """
 
-    def __init__(self, *, scores: Collection[str] = (REWARD_KEY,), answer_key: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        scores: Collection[str] = (REWARD_KEY,),
+        answer_key: str | None = None,
+        clusters: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self._scores = tuple(scores)
+        self._clusters = clusters
         self._answer_key = answer_key
         self._table = RecordTable()
 
@@ -103,12 +112,22 @@ class AgentMetrics:
         planned = _complete_plan(sizes, planned)
         metrics: dict[str, Any] = _count_metrics(table, planned)
         for name in table.names:
-            clusters = Clusters(table.values(name, task.places) for task in table.tasks())
+            clusters = Clusters(self._cluster_values(name))
             metrics |= describe(name, clusters.samples) | _estimate_mean_errors(name, clusters)
         for name in self._scores:
             scores = (self._task_scores(name, task) for task in table.tasks())
             metrics |= score_families(name, scores, planned=planned, max_k=max(sizes, default=0))
         return metrics
+
+    def _cluster_values(self, name: str) -> Iterable[Sequence[float]]:
+        """Return the numbers `name` of each task, those of equal tasks together."""
+        values = ((task.task, self._table.values(name, task.places)) for task in self._table.tasks())
+        if not self._clusters:
+            return (each for _, each in values)
+        together: defaultdict[int, list[float]] = defaultdict(list)
+        for task, each in values:
+            together[self._clusters.get(task, task)] += each
+        return together.values()
 
     def _task_scores(self, name: str, task: TaskPlaces) -> TaskScores:
         table, places = self._table, self._table.places_with(name, task.places)
@@ -116,6 +135,7 @@ class AgentMetrics:
             scores=table.values(name, task.places) if places else [],
             runs=[table.rollout(place) for place in places],
             answers=None if self._answer_key is None else [table.answer(place) for place in places],
+            cluster=self._clusters.get(task.task, task.task) if self._clusters else None,
         )
 
 

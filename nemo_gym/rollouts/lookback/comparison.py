@@ -8,7 +8,7 @@ error of the difference (Miller 2024, "Adding Error Bars to Evals", section 4.2)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from nemo_gym.metrics import (
     Interval,
     compute_clustered_standard_error,
     confidence_interval,
+    group_by_cluster,
     mean,
     read_measurements,
 )
@@ -78,6 +79,8 @@ class RunComparison:
     only_after: tuple[TaskAttempts, ...]
     accounts: tuple[RunAccount, ...] = ()
     """The accounts of both runs, whose means by code are of the compared score."""
+    contents: tuple[str, ...] = ()
+    """The digest of each pair's task: the interval takes pairs of equal tasks for one cluster."""
 
     @property
     def before(self) -> float | None:
@@ -97,7 +100,7 @@ class RunComparison:
     @property
     def interval(self) -> Interval | None:
         """Return the 95 % confidence interval of the difference, clustered by task; None below 2 pairs."""
-        return compute_interval([pair.difference for pair in self.pairs])
+        return compute_interval([pair.difference for pair in self.pairs], self.contents)
 
     @property
     def changed(self) -> tuple[TaskPair, ...]:
@@ -131,10 +134,19 @@ class RunComparison:
         }
 
 
-def compute_interval(differences: Sequence[float]) -> Interval | None:
-    """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 tasks."""
-    error = compute_clustered_standard_error([difference] for difference in differences)
-    return None if error is None else confidence_interval(mean(differences), error, len(differences))
+def compute_interval(differences: Sequence[float], contents: Sequence[str] = ()) -> Interval | None:
+    """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 tasks.
+
+    `contents`: the digest of each task; without them all tasks differ.
+    """
+    clusters = group_by_cluster(differences, contents)
+    error = compute_clustered_standard_error(clusters)
+    return None if error is None else confidence_interval(mean(differences), error, len(clusters))
+
+
+def list_contents(keys: Iterable[TaskKey], *, whole_tasks: bool) -> list[str]:
+    """Return the digests of tasks; none if only their inputs are known, which different tasks may share."""
+    return [content for content, _ in keys] if whole_tasks else []
 
 
 def compare(
@@ -152,20 +164,22 @@ def compare(
             read_attempts(run, score, whole_tasks=has_tasks, account=account)
             for run, account in zip((first, second), accounts, strict=True)
         )
-        return replace(compare_tasks(*tasks), accounts=accounts)
+        return replace(compare_tasks(*tasks, whole_tasks=has_tasks), accounts=accounts)
 
 
 def compare_tasks(
-    before: Mapping[TaskKey, TaskAttempts], after: Mapping[TaskKey, TaskAttempts]
+    before: Mapping[TaskKey, TaskAttempts], after: Mapping[TaskKey, TaskAttempts], *, whole_tasks: bool = True
 ) -> RunComparison:
-    """Pair the tasks of two runs."""
-    both = [TaskPair(before[key], after[key]) for key in before if key in after]
-    scored = [pair for pair in both if pair.before.scores and pair.after.scores]
+    """Pair the tasks of two runs. `whole_tasks`: as for `read_attempts`."""
+    both = {key: TaskPair(before[key], after[key]) for key in before if key in after}
+    scored = {key: pair for key, pair in both.items() if pair.before.scores and pair.after.scores}
+    ranked = sorted(
+        scored.items(), key=lambda item: (-abs(item[1].difference), item[1].difference, item[1].before.index)
+    )
     return RunComparison(
-        pairs=tuple(
-            sorted(scored, key=lambda pair: (-abs(pair.difference), pair.difference, pair.before.index))
-        ),
-        unscored=tuple(pair for pair in both if not (pair.before.scores and pair.after.scores)),
+        pairs=tuple(pair for _, pair in ranked),
+        contents=tuple(list_contents([key for key, _ in ranked], whole_tasks=whole_tasks)),
+        unscored=tuple(pair for key, pair in both.items() if key not in scored),
         only_before=tuple(task for key, task in before.items() if key not in after),
         only_after=tuple(task for key, task in after.items() if key not in before),
     )

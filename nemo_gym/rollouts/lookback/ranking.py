@@ -15,8 +15,14 @@ from statistics import NormalDist
 from typing import Any
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.metrics import Interval, compute_clustered_standard_error, confidence_interval, mean
-from nemo_gym.rollouts.lookback.comparison import TaskKey
+from nemo_gym.metrics import (
+    Interval,
+    compute_clustered_standard_error,
+    confidence_interval,
+    group_by_cluster,
+    mean,
+)
+from nemo_gym.rollouts.lookback.comparison import TaskKey, list_contents
 from nemo_gym.rollouts.lookback.score_tables import (
     ScoredTask,
     ScoreTable,
@@ -137,14 +143,16 @@ def rank_tables(tables: Sequence[ScoreTable], *, adjustment: str = "holm") -> Ra
             remedy="Rank runs of the same tasks and the same agent.",
         )
     columns = {name: _align(tables, name) for name in shared}
-    pairs = _compare_all(tables, columns, adjustment)
+    whole = all(table.whole_tasks for table in tables)
+    contents = {name: list_contents(_shared_tasks(tables, name), whole_tasks=whole) for name in shared}
+    pairs = _compare_all(tables, columns, contents, adjustment)
     wholes = [mean([mean(columns[name][place]) for name in shared]) for place in range(len(tables))]
     top = OVERALL if len(shared) > 1 else shared[0]
     better = {_order(pair) for pair in pairs if pair.environment == top and pair.is_shown}
     labels = [table.label for table in tables]
     ranks = rank_with_intervals(wholes, lambda one, other: (labels[one], labels[other]) in better)
     models = [
-        _describe_model(table, place, columns, wholes[place], ranks[place])
+        _describe_model(table, place, columns, contents, wholes[place], ranks[place])
         for place, table in enumerate(tables)
     ]
     models.sort(key=lambda model: (model.rank.rank, model.label))
@@ -167,14 +175,17 @@ def _align(tables: Sequence[ScoreTable], name: str) -> list[list[float]]:
 
 
 def _compare_all(
-    tables: Sequence[ScoreTable], columns: Mapping[str, list[list[float]]], adjustment: str
+    tables: Sequence[ScoreTable],
+    columns: Mapping[str, list[list[float]]],
+    contents: Mapping[str, list[str]],
+    adjustment: str,
 ) -> list[ComparedPair]:
     found: list[tuple[str, int, int, PairedTest, int]] = []
     for one, other in combinations(range(len(tables)), 2):
         tests = []
         for name, means in columns.items():
             differences = [a - b for a, b in zip(means[one], means[other], strict=True)]
-            if (test := compare_paired(differences)) is not None:
+            if (test := compare_paired(differences, contents[name])) is not None:
                 found.append((name, one, other, test, len(differences)))
                 tests.append((test, len(differences)))
         if len(columns) > 1 and len(tests) == len(columns):
@@ -204,16 +215,15 @@ def _describe_model(
     table: ScoreTable,
     place: int,
     columns: Mapping[str, list[list[float]]],
+    contents: Mapping[str, list[str]],
     whole: float,
     rank: RankInterval,
 ) -> RankedModel:
     means = {name: mean(values[place]) for name, values in columns.items()}
-    errors = {
-        name: compute_clustered_standard_error([each] for each in values[place])
-        for name, values in columns.items()
-    }
+    clusters = {name: group_by_cluster(values[place], contents[name]) for name, values in columns.items()}
+    errors = {name: compute_clustered_standard_error(values) for name, values in clusters.items()}
     intervals = {
-        name: confidence_interval(means[name], error, len(columns[name][place]))
+        name: confidence_interval(means[name], error, len(clusters[name]))
         for name, error in errors.items()
         if error is not None
     }

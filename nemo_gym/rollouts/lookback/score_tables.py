@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,8 @@ class ScoreTable:
     rollouts: int = 0
     is_weighted: bool = False
     """Whether the run drew uncertain tasks more often, so that its estimate is not the mean of its rows."""
+    whole_tasks: bool = True
+    """Whether all fields of a task identify it, not its input alone."""
 
 
 def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = True) -> ScoreTable:
@@ -68,6 +70,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             digest(told)[:_DIGITS] if told else None,
             {},
             is_weighted=run.files.draws.exists(),
+            whole_tasks=whole_tasks,
         )
         keys: dict[tuple[str, int], TaskKey] = {}
         seen: Counter[tuple[str, str]] = Counter()
@@ -136,6 +139,6 @@ def label_runs(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
 def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
     """Return a table for each agent of a run, as if each were a model in one `environment`."""
     return [
-        ScoreTable(table.path, agent, table.identity, {environment: tasks}, is_weighted=table.is_weighted)
+        replace(table, label=agent, environments={environment: tasks}, output_tokens=0.0, rollouts=0)
         for agent, tasks in table.environments.items()
     ]

@@ -79,6 +79,7 @@ async def collect(
         servers=servers.keys(),
         materialized=materialized,
         invalid_rows=inspection.invalid,
+        clusters=inspection.clusters,
         options=settings,
     )
     agents = attempter or await _build_attempter(settings, checked, execution)

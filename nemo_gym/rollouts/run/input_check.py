@@ -5,22 +5,28 @@ Commands that start servers make them first, so that a mistake ends them at once
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from nemo_gym.config.problems import ConfigErrors, InputChecks, Problem
+from nemo_gym.config.problems import ConfigErrors, InputChecks, Location, Problem
 from nemo_gym.config.pydantic_problems import find_faults
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import refuse_existing
+from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.run.required_servers import require_agents
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.until_target import read_target
 from nemo_gym.rows.keys import PARAMS_KEY
+
+log = logging.getLogger(__name__)
 
 
 class CheckedInput(NamedTuple):
@@ -55,6 +61,8 @@ def check_input(
         if not settings.skip_invalid_rows or not inspection.rollouts:
             inspection.refuse_faults()
     with checks.check():
+        _refuse_results(inspection.results)
+    with checks.check():
         _check_aim(settings, plan, inspection)
     with checks.check():
         if isinstance(config, ConfigError):
@@ -65,6 +73,8 @@ def check_input(
 
             require_prices(settings, list_model_servers(inspection.agents, config, settings.prices))
     checks.raise_if_any()
+    for note in inspection.notes:
+        log.warning("%s", note)
     return CheckedInput(plan, inspection)
 
 
@@ -92,6 +102,31 @@ def _check_aim(settings: CollectSettings, plan: PlanSettings, inspection: Datase
         from nemo_gym.rollouts.run.until_reach import refuse_unreachable  # most runs have no aim
 
         refuse_unreachable(target, plan, settings.repeats_of_a_draw)
+
+
+def _refuse_results(where: Location | None) -> None:
+    """Raise `ConfigError` for a row that is the result of an attempt: each would become a task of its own."""
+    if where is None:
+        return
+    tasks = _find_tasks_of(Path(where.source))
+    raise ConfigError(
+        f"{where} is the result of an attempt, and no task: each rollout of a task would become a task of its own",
+        code="results_as_input",
+        remedy=f"The tasks of that run are in {tasks}. Its missing rollouts are attempted by its own command with "
+        "+resume_from_cache=true (gym: --resume), and its answers are verified again by gym eval reverify.",
+    )
+
+
+def _find_tasks_of(results: Path) -> str:
+    """Return the datasets of a run, as its manifest names them."""
+    with suppress(ConfigError):
+        manifest = Manifest.read(RunFiles.from_existing(results).manifest)
+        datasets = (
+            manifest.starts[-1].get("settings", {}).get("datasets") if manifest and manifest.starts else None
+        )
+        if datasets:
+            return ", ".join(map(str, datasets))
+    return "the file that was its +input_jsonl_fpath (gym: -i)"
 
 
 def _check_overrides(params: Mapping[str, Any]) -> None:

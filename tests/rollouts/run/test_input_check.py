@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
@@ -12,7 +13,8 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.input_check import check_input
 from nemo_gym.rollouts.run.settings import CollectSettings
-from tests.rollouts.doubles import AGENT, write_dataset
+from tests.rollouts.doubles import AGENT, task_row, write_dataset
+from tests.rollouts.stored_runs import failure_row, judge_failure_row, scored_row, store
 
 GYM: dict[str, Any] = {AGENT: {"responses_api_agents": {"simple": {}}}}
 
@@ -73,3 +75,50 @@ def test_an_override_of_the_wrong_type_is_reported_and_an_unknown_one_is_an_agen
         "+responses_create_params.temperature must be a number, not 'hot'. Write a number, such as 3.",
         "+responses_create_params.max_output_tokens must be a whole number, not 'many'. Write a number, such as 3.",
     }
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        scored_row(0, 1),
+        failure_row(0, **task_row(0)),
+        judge_failure_row(0, **task_row(0)),
+        {
+            "_ng_task_index": 0,
+            "_ng_rollout_index": 1,
+            **task_row(0),
+            "response": {"output": []},
+            "reward": 0.0,
+        },
+    ],
+)
+def test_results_of_a_run_are_no_tasks(tmp_path: Path, row: dict[str, Any]) -> None:
+    settings = settings_in(
+        tmp_path, orjson.dumps(task_row(1)).decode() + "\n" + orjson.dumps(row).decode() + "\n"
+    )
+    with pytest.raises(
+        ConfigError, match=r"tasks.jsonl:2 is the result of an attempt, and no task"
+    ) as raised:
+        check_input(settings.model_copy(update={"skip_invalid_rows": True}), GYM)
+    assert "gym: --resume" in str(raised.value)
+
+
+def test_results_as_input_name_the_tasks_of_their_run(tmp_path: Path) -> None:
+    results = store(tmp_path / "tasks.jsonl", [scored_row(0), scored_row(0, 1)])
+    start = {"settings": {"datasets": ["data/first.jsonl", "data/second.jsonl"]}}
+    manifest = {"schema_version": 1, "identity": {"config": {}}, "starts": [start]}
+    (tmp_path / "tasks_run.json").write_bytes(orjson.dumps(manifest))
+    settings = CollectSettings(datasets=(DatasetFile(results),), output=tmp_path / "out" / "rows.jsonl")
+    with pytest.raises(ConfigError, match=r"in data/first\.jsonl, data/second\.jsonl"):
+        check_input(settings, GYM)
+
+
+def test_task_rows_with_a_reward_or_with_places_of_their_own_are_tasks(tmp_path: Path) -> None:
+    rows = [{**task_row(0), "reward": 1.0, "response": "of a human"}, {**task_row(1), "_ng_task_index": 7}]
+    settings = settings_in(tmp_path, "".join(orjson.dumps(row).decode() + "\n" for row in rows))
+    assert check_input(settings, GYM).inspection.rollouts == 6
+
+
+def test_equal_tasks_are_told_before_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    check_input(settings_in(tmp_path, 3 * (orjson.dumps(task_row(0)).decode() + "\n")), GYM)
+    assert "2 of 3 rows repeat the task of an earlier one" in caplog.text

@@ -54,6 +54,14 @@ def test_the_tasks_of_a_plan_are_counted(tmp_path: Path) -> None:
         refuse_unreachable(target_of(generalize=True), PlanSettings((DatasetFile(path),)), 1)
 
 
+def test_copies_of_tasks_promise_no_narrower_interval(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "tasks.jsonl", 60)
+    path.write_bytes(3 * path.read_bytes())
+    plan, width = PlanSettings((DatasetFile(path),)), 1.25 * 1.96 * (0.25 / 60) ** 0.5
+    with pytest.raises(ConfigError, match=f"these 60 tasks .* about ±{width:.3f} wide"):
+        refuse_unreachable(target_of("±9%", generalize=True), plan, 1)
+
+
 def test_no_interval_is_narrower_than_the_best() -> None:
     mean = SequentialMean(1, 0.02)
     for _ in range(400):
