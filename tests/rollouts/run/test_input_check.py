@@ -122,3 +122,66 @@ def test_task_rows_with_a_reward_or_with_places_of_their_own_are_tasks(tmp_path:
 def test_equal_tasks_are_told_before_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     check_input(settings_in(tmp_path, 3 * (orjson.dumps(task_row(0)).decode() + "\n")), GYM)
     assert "2 of 3 rows repeat the task of an earlier one" in caplog.text
+
+
+def settings_until(folder: Path, rows: str | None = None, **options: Any) -> CollectSettings:
+    settings = settings_in(folder, rows)
+    dataset = settings.datasets[0].path
+    if rows is None:
+        write_dataset(dataset, 30, agent=None)
+    return CollectSettings(datasets=(DatasetFile(dataset),), output=settings.output, **options)
+
+
+def agent_with(model: str, **options: Any) -> dict[str, Any]:
+    block = {"model_server": {"type": "responses_api_models", "name": model}, **options}
+    return {"responses_api_agents": {"simple": block}}
+
+
+MODEL = {"responses_api_models": {"vllm_model": {"model": "alpha-8b"}}}
+PAIR = f"{AGENT} differs from other"
+
+
+def test_a_pair_of_one_agent_under_two_names_is_refused(tmp_path: Path) -> None:
+    gym = {
+        AGENT: agent_with("policy_model", host="127.0.0.1", port=1, datasets=[{"name": "example"}]),
+        "other": agent_with("policy_model", host="127.0.0.1", port=2),
+        "policy_model": MODEL,
+        "other_model": MODEL,
+    }
+    with pytest.raises(
+        ConfigError, match="are the same agent under two names: both use `policy_model`"
+    ) as raised:
+        check_input(settings_until(tmp_path, until=PAIR), gym)
+    assert "No server uses `other_model`." in str(raised.value)
+
+
+@pytest.mark.parametrize("other", [agent_with("other_model"), agent_with("policy_model", max_steps=3)])
+def test_agents_that_differ_in_anything_are_a_pair(tmp_path: Path, other: dict[str, Any]) -> None:
+    gym = {AGENT: agent_with("policy_model"), "other": other, "policy_model": MODEL, "other_model": MODEL}
+    assert check_input(settings_until(tmp_path, until=PAIR), gym).inspection.agents == {
+        AGENT: 30,
+        "other": 30,
+    }
+
+
+@pytest.mark.parametrize("until", [f"{AGENT} differs from {AGENT}", f"{AGENT} differs", "a is better than b"])
+def test_a_wrong_aim_is_no_fault_of_rows(tmp_path: Path, until: str) -> None:
+    gym = {AGENT: agent_with("policy_model"), "other": agent_with("other_model")}
+    with pytest.raises(ConfigError, match=r"\+until") as raised:
+        check_input(settings_until(tmp_path, until=until), gym)
+    assert "agent_ref" not in str(raised.value)
+    faulty = '{"answer": 1}\n'
+    with pytest.raises(ConfigErrors) as both:
+        check_input(settings_until(tmp_path, faulty, until=until), gym)
+    aim, rows = both.value.problems
+    assert "+until" in aim.message
+    assert "`responses_create_params` is missing" in rows.message
+    assert "agent_ref" not in rows.message
+
+
+def test_repeats_that_an_aim_would_ignore_are_refused(tmp_path: Path) -> None:
+    gym = {AGENT: agent_with("policy_model")}
+    with pytest.raises(ConfigError, match=r"it excludes \+num_repeats=4 \(gym: -n\)"):
+        check_input(settings_until(tmp_path, until="±6%", repeats_of_all=4), gym)
+    check_input(settings_until(tmp_path, until="±6%", repeats_of_all=1), gym)
+    check_input(settings_until(tmp_path, until="±40%", repeats_of_all=4, generalize=True), gym)
