@@ -335,6 +335,7 @@ class UntilRun:
             is_reached=self.is_reached,
             tokens=self.tokens,
             ceiling=None if self.is_reached else self._find_ceiling(),
+            undrawn=len(self.units) - len({draw.record.unit for draw in self._draws[: self._added]}),
         )
 
     def describe(self) -> str:
