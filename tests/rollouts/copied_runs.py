@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from math import sqrt
 from pathlib import Path
 from statistics import stdev
 
@@ -55,4 +56,4 @@ async def run_copies(folder: Path, *, copies: int = 1, repeats: int = 1, shift: 
 
 def half_width_of(values: list[float]) -> float:
     """Half the interval of a mean, from the textbook's formula for one value of each of `TASKS` clusters."""
-    return T_19 * stdev(values) / TASKS**0.5
+    return T_19 * stdev(values) / sqrt(TASKS)

@@ -66,7 +66,7 @@ text { font-size: 12px; fill: currentColor }
 class AgentFigures:
     """The figures of one agent's rollouts."""
 
-    metrics: AgentMetrics
+    metrics: AgentMetrics = field(default_factory=AgentMetrics)
     rewards: array[float] = field(default_factory=lambda: array("d"))
     seconds: array[float] = field(default_factory=lambda: array("d"))
     output_tokens: array[float] = field(default_factory=lambda: array("d"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from math import sqrt
 from pathlib import Path
 from statistics import median
 
@@ -323,7 +324,7 @@ async def test_an_interval_costs_what_the_documentation_says(tmp_path: Path) -> 
         (folder := tmp_path / name).mkdir()
         agents = RandomAgents({AGENT: means})
         estimate = estimate_of(await run_until(folder, agents, 60, until=until, max_rollouts=ceiling))
-        return estimate.half_width / (1.96 * (within / estimate.rollouts) ** 0.5)
+        return estimate.half_width / (1.96 * sqrt(within / estimate.rollouts))
 
     with clock.replaced_by(Seeded()):
         reached = [await measure(f"reached_{number}", "±4%", None) for number in range(3)]
