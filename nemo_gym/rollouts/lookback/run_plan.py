@@ -38,8 +38,6 @@ class EvaluationPlan:
     """The variance of tasks' means."""
     half_width: float
     """Of the 95 % interval of a mean."""
-    clustered_half_width: float
-    """The same of the mean of all tasks like these, which the tables of runs show."""
     smallest_difference: float
     """Of two models with this many repeats each, found with the probability `power`."""
     difference: float | None
@@ -50,6 +48,13 @@ class EvaluationPlan:
     sequential_rollouts: int | None
     """About how many rollouts a run with `until` takes for the width."""
     tokens_per_rollout: float | None
+
+    @property
+    def clustered_half_width(self) -> float:
+        """Return the half-width for the mean of all tasks like these, which the tables of runs show."""
+        measured = Spread(self.within, self.between)
+        largest = Spread(0.0, self.within + self.between)  # of rewards of 0 and 1 with this mean
+        return find_half_width(measured if self.is_measured else largest, self.tasks, self.repeats)
 
 
 def make_plan(
@@ -71,8 +76,7 @@ def make_plan(
     table = read_scores(run) if run is not None else None
     count = tasks or _count_tasks(table)
     spread, apart, assumption = _find_spread(table, against, rate, generalizes)
-    between = spread.between if generalizes else 0.0
-    own, both = Spread(spread.within, between), Spread(spread.within, apart if generalizes else 0.0)
+    own, both = (Spread(spread.within, each if generalizes else 0.0) for each in (spread.between, apart))
     return EvaluationPlan(
         assumption=assumption,
         is_measured=table is not None,
@@ -83,9 +87,6 @@ def make_plan(
         within=spread.within,
         between=spread.between,
         half_width=find_half_width(own, count, repeats),
-        clustered_half_width=find_half_width(
-            spread if table else Spread.of_rate(rate, generalizes=True), count, repeats
-        ),
         smallest_difference=find_smallest_difference(both, count, repeats, power),
         difference=difference,
         repeats_for_difference=count_repeats_for_difference(both, count, difference, power)

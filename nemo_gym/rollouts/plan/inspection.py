@@ -18,9 +18,9 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.equal_tasks import EqualTasks, refuse_repeated_files, row_digest
 from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.row_forms import refuse_array
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, RowFaults, Task
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, RowFaults
 from nemo_gym.rows.identity import RolloutId
-from nemo_gym.rows.keys import FAILURE_CLASS_KEY, OUTCOME_KEY, RESPONSE_KEY, REWARD_KEY
+from nemo_gym.rows.verdict import has_verdict
 
 
 @dataclass(slots=True)
@@ -180,15 +180,9 @@ def _note_task(
     task = copies[0].task
     if task.reserved_keys:
         inspection.rows_with_reserved_keys += 1
-        if inspection.results is None and _is_result(task):
+        if inspection.results is None and has_verdict([*task.row, *task.reserved_keys]):
             inspection.results = where
     first = seen.setdefault(row_digest(task), place)
     if first != place:
         inspection.equal.firsts[place] = first
         inspection.equal.where = inspection.equal.where or where
-
-
-def _is_result(task: Task) -> bool:
-    """Return whether a row with reserved keys is that of an attempt."""
-    is_scored = REWARD_KEY in task.row and RESPONSE_KEY in task.row
-    return is_scored or not {OUTCOME_KEY, FAILURE_CLASS_KEY}.isdisjoint(task.reserved_keys)

@@ -324,7 +324,7 @@ class UntilRun:
     @property
     def estimate(self) -> UntilEstimate:
         """Return what is known."""
-        return UntilEstimate.of(
+        known = UntilEstimate.of(
             self.target,
             self.mean,
             units=len(self.units),
@@ -335,8 +335,9 @@ class UntilRun:
             is_reached=self.is_reached,
             tokens=self.tokens,
             ceiling=None if self.is_reached else self._find_ceiling(),
-            undrawn=len(self.units) - len({draw.record.unit for draw in self._draws[: self._added]}),
         )
+        drawn = {draw.record.unit for draw in self._draws[: self._added]}
+        return replace(known, undrawn=len(self.units) - len(drawn))
 
     def describe(self) -> str:
         """Describe the interval for the progress line."""

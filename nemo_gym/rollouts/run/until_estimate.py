@@ -83,7 +83,6 @@ class UntilEstimate:
         is_reached: bool,
         tokens: TokenCount,
         ceiling: str | None = None,
-        undrawn: int = 0,
     ) -> UntilEstimate:
         """Return the estimate of a mean of draws."""
         fixed, fixed_known = _count_fixed(target, mean, rollouts_per_draw)
@@ -110,7 +109,6 @@ class UntilEstimate:
             ceiling=ceiling,
             voided=voided,
             labels=target.labels,
-            undrawn=undrawn,
         )
 
     @property

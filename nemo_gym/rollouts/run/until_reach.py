@@ -51,13 +51,7 @@ def refuse_units(target: UntilTarget, units: Sequence[DrawUnit]) -> None:
     width = target.most - target.least
     shown = [write_number(width * min(half, 0.5)) for half in (best, worst)]
     if aim >= best and not target.generalizes:
-        log.warning(
-            "%s needs more than +max_rollouts=%s if the rewards are spread: an aim that so many reach then is ±%s, and "
-            "a run that the ceiling ends has an interval up to four times as wide as a run that reaches its aim",
-            target,
-            target.most_rollouts,
-            shown[1],
-        )
+        _warn_of_ceiling(target, shown[1])
         return
     if target.generalizes:
         raise ConfigError(
@@ -73,6 +67,17 @@ def refuse_units(target: UntilTarget, units: Sequence[DrawUnit]) -> None:
         f"even if all rewards agree, and about ±{shown[1]} if they are spread",
         code="until_unreachable",
         remedy="Raise +max_rollouts, or ask for a wider interval; `gym eval plan` shows what widths cost.",
+    )
+
+
+def _warn_of_ceiling(target: UntilTarget, half_width: str) -> None:
+    """Tell of a ceiling that suffices only for rewards that agree. `half_width`: an aim that it suffices for."""
+    log.warning(
+        "%s needs more than +max_rollouts=%s if the rewards are spread: an aim that so many reach then is ±%s, and a "
+        "run that the ceiling ends has an interval up to four times as wide as a run that reaches its aim",
+        target,
+        target.most_rollouts,
+        half_width,
     )
 
 
