@@ -44,6 +44,10 @@ def write_number(value: float, places: int = 3) -> str:
     return f"{value:.{places}f}" if abs(value) < _LONG else f"{value:.{places}e}"
 
 
+INTERVAL_MEANING = "intervals: of the mean of all tasks like these, clustered by task"
+"""The line below a table of runs: an interval of the mean of these tasks alone would be narrower."""
+
+
 def write_seconds(seconds: float) -> str:
     """Return seconds with three digits: `0.0123 s`, `1.5 s`, `1,250 s`."""
     return f"{seconds:,.0f} s" if abs(seconds) >= 100 else f"{seconds:.3g} s"

@@ -47,12 +47,13 @@ def describe_differences(differences: Sequence[KeyDifference]) -> Iterator[str]:
 
 def draw_tables(table: RunTable, width: int | None) -> Iterator[str]:
     """Yield the lines of the tables and of the differing keys, in `width` columns of a terminal."""
-    from nemo_gym.tables import Column, fold_text, table_lines
+    from nemo_gym.tables import INTERVAL_MEANING, Column, fold_text, table_lines
 
     for titles, rows in list_tables(table):
         columns = [Column(title, rank=_rank(title), is_number=title not in _LEFT) for title in titles]
         yield from (line.plain for line in table_lines(columns, rows, width))
         yield ""
+    yield fold_text(INTERVAL_MEANING, width)
     if table.differences:
         yield "the runs differ in:"
         yield from (fold_text(f"  {line}", width) for line in describe_differences(table.differences))
@@ -62,11 +63,14 @@ def draw_tables(table: RunTable, width: int | None) -> Iterator[str]:
 
 def write_markdown(table: RunTable) -> Iterator[str]:
     """Yield the same as Markdown."""
+    from nemo_gym.tables import INTERVAL_MEANING
+
     for titles, rows in list_tables(table):
         yield f"| {' | '.join(titles)} |"
         yield f"|{''.join('---|' if title in _LEFT else '---:|' for title in titles)}"
         yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
         yield ""
+    yield f"{INTERVAL_MEANING}\n"
     yield from (
         f"{line}" if line.startswith(" ") else f"- {line}" for line in describe_differences(table.differences)
     )

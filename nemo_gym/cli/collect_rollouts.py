@@ -281,6 +281,7 @@ def build_settings(keys: CollectionKeys, datasets: Sequence[DatasetFile]) -> Col
         existing=keys.decide_existing(),
         limits=replace(keys.limits, most_in_parallel=keys.max_resident_rollout_tasks),
         repeats_by_agent=keys.num_repeats if isinstance(keys.num_repeats, dict) else {},
+        repeats_of_all=keys.repeats_of_all or 1,
         **keys.model_dump(include=set(CollectOptions.model_fields)),
     )
 

@@ -60,9 +60,22 @@ def _read_task_schema(entrypoint: str) -> dict[str, Any]:
         raise ConfigError(
             f"{implementation.entrypoint} has no task_data.py",
             code="no_task_data",
-            remedy="Declare the fields of its rows there, as the model TaskData.",
+            remedy="Declare the fields of its rows there, as the model TaskData. Without it, a run checks rows by the "
+            f"bodies of `seed_session` and `verify` in its app.py.{_describe_example(implementation.folder)}",
         )
     return schema.json_schema()
+
+
+def _describe_example(folder: Path) -> str:
+    """Return the fields of an environment's first example row as a sentence; nothing without one."""
+    from nemo_gym.json_objects import object_in
+    from nemo_gym.rollouts.plan.dataset import read_lines
+    from nemo_gym.rows.parts import read_task_data
+
+    example = folder / "data" / "example.jsonl"
+    line = next(read_lines(example), None) if example.is_file() else None
+    row = object_in(line.content) if line is not None else None
+    return f" An example is {example}, whose rows have {', '.join(read_task_data(row))}." if row else ""
 
 
 main = COMMAND.entry_point(print_schema)

@@ -8,7 +8,6 @@ dataset declares) and `<split>_metrics.json` (statistics).
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,9 +24,9 @@ from nemo_gym.launch.task_checks import TaskChecks
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
+from nemo_gym.rollouts.plan.equal_tasks import digest_json, row_digest
 from nemo_gym.rollouts.plan.plan import PlanSettings, build_shaper
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, RowFaults, Task
-from nemo_gym.rows.parts import read_task_data
 
 TRAIN: DatasetType = "train"
 _BATCH_ROWS = 500
@@ -244,7 +243,6 @@ class Preparation:
 # Memory: two digests of 16 bytes and one location per row.
 
 
-_IDS = frozenset({"id", "uuid"})
 _SHARED = None
 """The place of a prompt that several different rows have."""
 
@@ -290,19 +288,13 @@ class SplitRows:
         return held_out.prompts.get(prompt) if self.prompts.get(prompt) is not _SHARED else None
 
 
-def row_digest(task: Task) -> bytes:
-    """Return the digest of a row's agent, request and task, without ids."""
-    data = {key: value for key, value in read_task_data(task.row).items() if key not in _IDS}
-    return _digest([task.agent, task.params, data])
-
-
 def prompt_digest(task: Task) -> bytes:
     """Return the digest of a row's normalized input and of its tools."""
     asked = task.params["input"]
     items = [{"content": asked}] if isinstance(asked, str) else asked
     messages = [[item.get("role", "user"), _normalize(item)] for item in items]
     tools = [tool.get("name") for tool in task.params.get("tools") or () if isinstance(tool, Mapping)]
-    return _digest([messages, tools])
+    return digest_json([messages, tools])
 
 
 def _normalize(item: Mapping[str, Any]) -> Any:
@@ -311,7 +303,3 @@ def _normalize(item: Mapping[str, Any]) -> Any:
     parts = content if isinstance(content, list) else []
     others = [part for part in parts if isinstance(part, Mapping) and "text" not in part]
     return [" ".join(read_item_text(item).split()).casefold(), others]
-
-
-def _digest(value: Any) -> bytes:
-    return hashlib.blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()

@@ -35,6 +35,7 @@ from nemo_gym.metrics.estimators import Interval as Interval
 from nemo_gym.metrics.estimators import compute_clustered_standard_error as compute_clustered_standard_error
 from nemo_gym.metrics.estimators import compute_expected_max_at_k as compute_expected_max_at_k
 from nemo_gym.metrics.estimators import confidence_interval as confidence_interval
+from nemo_gym.metrics.estimators import group_by_cluster as group_by_cluster
 from nemo_gym.metrics.estimators import mean as mean
 from nemo_gym.metrics.estimators import pass_at_k as pass_at_k
 from nemo_gym.metrics.estimators import sample_standard_deviation as sample_standard_deviation

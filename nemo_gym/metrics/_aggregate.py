@@ -16,9 +16,10 @@ verifier's own fields, `input_tokens` and other counts of `response.usage`):
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
+from types import MappingProxyType
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from nemo_gym.failures import InputError
@@ -59,11 +60,19 @@ class AgentMetrics:
     """Accumulates the rows of one agent's run, in any order and any number of shards.
 
     `scores` are the numbers for which pass@k and related metrics are computed. `answer_key` is the row's field with
-    the extracted answer; it adds majority@k.
+    the extracted answer; it adds majority@k. `clusters` maps the index of a task that repeats another one to the index
+    of that one: standard errors take both for one cluster.
     """
 
-    def __init__(self, *, scores: Collection[str] = (REWARD_KEY,), answer_key: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        scores: Collection[str] = (REWARD_KEY,),
+        answer_key: str | None = None,
+        clusters: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         self._scores = tuple(scores)
+        self._clusters = clusters
         self._answer_key = answer_key
         self._table = RecordTable()
 
@@ -104,18 +113,35 @@ class AgentMetrics:
         for task in self._table.tasks():
             yield task.task, self._table.values(REWARD_KEY, task.places) if REWARD_KEY in names else []
 
+    def rewards_by_cluster(self) -> dict[int, list[float]]:
+        """Return the rewards of each task, those of equal tasks together."""
+        together: defaultdict[int, list[float]] = defaultdict(list)
+        for task, rewards in self.rewards_by_task():
+            together[self._clusters.get(task, task)] += rewards
+        return dict(together)
+
     def _agent_metrics(self, planned: Planned | None) -> dict[str, Any]:
         table = self._table
         sizes = Counter(len(task.places) for task in table.tasks())
         planned = _complete_plan(sizes, planned)
         metrics: dict[str, Any] = _count_metrics(table, planned)
         for name in table.names:
-            clusters = Clusters(table.values(name, task.places) for task in table.tasks())
+            clusters = Clusters(self._cluster_values(name))
             metrics |= describe(name, clusters.samples) | _estimate_mean_errors(name, clusters)
         for name in self._scores:
             scores = (self._task_scores(name, task) for task in table.tasks())
             metrics |= score_families(name, scores, planned=planned, max_k=max(sizes, default=0))
         return metrics
+
+    def _cluster_values(self, name: str) -> Iterable[Sequence[float]]:
+        """Return the numbers `name` of each task, those of equal tasks together."""
+        values = ((task.task, self._table.values(name, task.places)) for task in self._table.tasks())
+        if not self._clusters:
+            return (each for _, each in values)
+        together: defaultdict[int, list[float]] = defaultdict(list)
+        for task, each in values:
+            together[self._clusters.get(task, task)] += each
+        return together.values()
 
     def _task_scores(self, name: str, task: TaskPlaces) -> TaskScores:
         table, places = self._table, self._table.places_with(name, task.places)
@@ -123,6 +149,7 @@ class AgentMetrics:
             scores=table.values(name, task.places) if places else [],
             runs=[table.rollout(place) for place in places],
             answers=None if self._answer_key is None else [table.answer(place) for place in places],
+            cluster=self._clusters.get(task.task, task.task) if self._clusters else None,
         )
 
 
@@ -169,12 +196,13 @@ def average_agents(agents: Sequence[AgentMetrics]) -> AgentsAverage:
     samples = [[reward for own in by_task.values() for reward in own] for by_task in rewards]
     if not all(samples):
         return AgentsAverage(len(tasks), shares_tasks, None, None)
-    center, error = mean([*map(mean, samples)]), compute_error_of_average(rewards)
+    clusters = [agent.rewards_by_cluster() for agent in agents]
+    center, error = mean([*map(mean, samples)]), compute_error_of_average(clusters)
     if error is None:
         return AgentsAverage(len(tasks), shares_tasks, center, None)
-    interval = clip_interval(
-        confidence_interval(center, error, len(tasks)), min(map(min, samples)), max(map(max, samples))
-    )
+    count = len({cluster for own in clusters for cluster in own})
+    least, most = min(map(min, samples)), max(map(max, samples))
+    interval = clip_interval(confidence_interval(center, error, count), least, most)
     return AgentsAverage(len(tasks), shares_tasks, center, interval)
 
 

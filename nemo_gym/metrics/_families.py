@@ -27,8 +27,10 @@ from itertools import chain
 from statistics import fmean
 
 from nemo_gym.metrics.estimators import (
+    compute_clustered_standard_error,
     compute_expected_max_curve,
     finite,
+    group_by_cluster,
     mean,
     sample_standard_deviation,
     scale_down,
@@ -51,6 +53,8 @@ class TaskScores:
     """The rollout index of each score, which is the number of its run over the dataset."""
     answers: Sequence[str | None] | None = None
     """The answer of each rollout; None to skip majority@k."""
+    cluster: int | None = None
+    """The task that this one repeats, or its own index; None in a run without equal tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +103,36 @@ class _Family:
         self._pattern = pattern
         self._curve_of = curve_of
         self._values = [array("d") for _ in range(max_k)]
+        self._clusters: list[list[int]] = [[] for _ in range(max_k)]
+        """The cluster of each value; empty in a run without equal tasks."""
 
     def add(self, task: TaskScores) -> None:
-        for of_k, value in zip(self._values, self._curve_of(task, len(self._values)), strict=False):
+        curve = self._curve_of(task, len(self._values))
+        for of_k, value in zip(self._values, curve, strict=False):
             of_k.append(value)
+        if task.cluster is not None:
+            for clusters, _ in zip(self._clusters, curve, strict=False):
+                clusters.append(task.cluster)
 
     def metrics(self, name: str) -> dict[str, float]:
         metrics: dict[str, float] = {}
-        for k, of_k in enumerate(self._values, start=1):
+        for k, (of_k, clusters) in enumerate(zip(self._values, self._clusters, strict=True), start=1):
             if not of_k:
                 continue
             key = f"{self._pattern.format(k=k)}/{name}"
             metrics[key] = convert_to_percent(mean(of_k))
-            spread = sample_standard_deviation(of_k)
-            if spread is not None:
-                metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = convert_to_percent(spread / math.sqrt(len(of_k)))
+            error = _compute_error(of_k, clusters)
+            if error is not None:
+                metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = convert_to_percent(error)
         return metrics
+
+
+def _compute_error(values: Sequence[float], clusters: Sequence[int]) -> float | None:
+    """Return the standard error of the mean of tasks' values; None below two tasks."""
+    if clusters:
+        return compute_clustered_standard_error(group_by_cluster(values, clusters))
+    spread = sample_standard_deviation(values)
+    return None if spread is None else spread / math.sqrt(len(values))
 
 
 class _Runs:

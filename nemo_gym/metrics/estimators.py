@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, product
@@ -142,6 +142,14 @@ def compute_expected_max_curve(scores: Sequence[float], max_k: int) -> list[floa
         terms = (v * (p - b) for v, p, b in zip(distinct, probabilities, below, strict=True))
         curve.append(math.fsum(terms))
     return curve
+
+
+def group_by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> list[list[float]]:
+    """Return tasks' values, those of one cluster together. `clusters`: that of each task; empty if each is its own."""
+    together: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for cluster, value in zip(clusters or range(len(values)), values, strict=True):
+        together[cluster].append(value)
+    return list(together.values())
 
 
 def compute_clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | None:

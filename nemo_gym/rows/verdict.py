@@ -7,7 +7,7 @@ an outcome is one of another gym; it is truncated if its response is incomplete.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any, TypeGuard
 
@@ -88,6 +88,11 @@ def is_reward(value: object) -> TypeGuard[int | float]:
         and isinstance(value, (int, float))
         and -LARGEST_FLOAT <= value <= LARGEST_FLOAT
     )
+
+
+def has_verdict(keys: Collection[str]) -> bool:
+    """Return whether keys, some of which are those of the gym, are those of a scored or failed row."""
+    return {RESPONSE_KEY, REWARD_KEY} <= {*keys} or not {OUTCOME_KEY, FAILURE_CLASS_KEY}.isdisjoint(keys)
 
 
 def is_failed(row: AnyRow) -> bool:

@@ -6,11 +6,12 @@ probability of any such error, Benjamini and Hochberg's the expected share of er
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate
-from math import fsum, sqrt
+from math import fsum
 from typing import NamedTuple
 
+from nemo_gym.metrics import compute_clustered_standard_error, group_by_cluster
 from nemo_gym.statistics.distributions import student_t_cdf
 
 
@@ -68,16 +69,17 @@ class PairedTest(NamedTuple):
     p_value: float
 
 
-def compare_paired(differences: Sequence[float]) -> PairedTest | None:
+def compare_paired(differences: Sequence[float], clusters: Sequence[Hashable] = ()) -> PairedTest | None:
     """Return Student's paired t test of tasks' differences; None below two tasks.
 
     Differences that are all equal have a standard error of 0: the p-value is then 1 for none and 0 for others.
+    `clusters`: that of each task, as equal tasks are one; without them all tasks differ.
     """
-    count = len(differences)
-    if count < 2:
+    groups = group_by_cluster(differences, clusters)
+    error, count = compute_clustered_standard_error(groups), len(groups)
+    if error is None:
         return None
-    mean = fsum(differences) / count
-    error = sqrt(fsum((each - mean) ** 2 for each in differences) / (count - 1) / count)
+    mean = fsum(differences) / len(differences)
     if error <= 1e-12 * abs(mean):
         return PairedTest(mean, 0.0, 0.0 if mean else 1.0)
     p_value = 2 * (1 - student_t_cdf(abs(mean) / error, count - 1)) if error else 1.0

@@ -30,9 +30,13 @@ class Spread:
     """The variance of tasks' means; of the differences of their means, if two runs are compared."""
 
     @classmethod
-    def of_rate(cls, rate: float) -> Spread:
-        """Return the largest spread of rewards of 0 and 1 with this mean: that of tasks that are all alike."""
-        return cls(rate * (1 - rate))
+    def of_rate(cls, rate: float, *, generalizes: bool = False) -> Spread:
+        """Return the spread of rewards of 0 and 1 with this mean that makes an interval widest.
+
+        For the mean of these tasks it is that of tasks that are all alike. With `generalizes`, for that of all tasks
+        like these, it is that of tasks that are always solved or never, where repeats tell nothing.
+        """
+        return cls(0.0, rate * (1 - rate)) if generalizes else cls(rate * (1 - rate))
 
 
 def measure_spread(tasks: Sequence[Sequence[float]]) -> Spread | None:

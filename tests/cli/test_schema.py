@@ -37,6 +37,22 @@ def test_the_schema_is_that_of_the_declared_model(folder: Path, capsys: pytest.C
     assert json.loads(out)["required"] == ["question"]
 
 
+def test_without_a_model_the_fields_of_an_example_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "data").mkdir(exist_ok=True)
+    row = {
+        "responses_create_params": {"input": "q"},
+        "agent_ref": {"name": "a"},
+        "question": "q",
+        "expected_answer": "1",
+    }
+    (folder / "data" / "example.jsonl").write_text(json.dumps(row) + "\n")
+    code, _, err = printed(capsys)
+    assert code == 2
+    assert "whose rows have question, expected_answer." in " ".join(err.split())
+
+
 @pytest.mark.parametrize(
     ("source", "reason"), [(None, "has no task_data.py"), ("x = 1\n", "has no attribute 'TaskData'")]
 )

@@ -8,8 +8,9 @@ import orjson
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.datasets.preparation import Preparation, prompt_digest, row_digest
+from nemo_gym.datasets.preparation import Preparation, prompt_digest
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.plan.equal_tasks import row_digest
 from nemo_gym.rollouts.plan.task_rows import Task
 from nemo_gym.rows.forms import TaskRow
 from tests.datasets.rows import read, row, source, write

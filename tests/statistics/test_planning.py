@@ -73,3 +73,4 @@ def test_the_spread_of_stored_rewards() -> None:
     assert measure_spread([[1.0], [0.0], []]) is None
     assert measure_spread([[1.0, 0.0]]) == Spread(0.5)
     assert Spread.of_rate(0.5) == Spread(0.25)
+    assert Spread.of_rate(0.3, generalizes=True) == Spread(0.0, 0.3 * 0.7)

@@ -10,14 +10,21 @@ difference (Miller 2024, "Adding Error Bars to Evals", section 4.2).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nemo_gym.metrics import Interval, confidence_interval, mean, read_measurements
-from nemo_gym.metrics.estimators import Clusters, compute_clustered_standard_error, subtract
+from nemo_gym.metrics import (
+    Interval,
+    compute_clustered_standard_error,
+    confidence_interval,
+    group_by_cluster,
+    mean,
+    read_measurements,
+)
+from nemo_gym.metrics.estimators import subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.task_content import task_digest
@@ -107,6 +114,8 @@ class RunComparison:
     """The agents of one run only, whose tasks are not compared."""
     accounts: tuple[RunAccount, ...] = ()
     """The accounts of both runs, whose means by code are of the compared score."""
+    clusters: tuple[Hashable, ...] = ()
+    """The task of each pair: the interval takes pairs of one task, and of equal ones, for one cluster."""
 
     @property
     def before(self) -> float | None:
@@ -127,9 +136,7 @@ class RunComparison:
     @property
     def interval(self) -> Interval | None:
         """Return the 95 % confidence interval of the difference, clustered by task; None below 2 pairs."""
-        return compute_interval(
-            [pair.difference for pair in self.pairs], [pair.before.key for pair in self.pairs]
-        )
+        return compute_interval([pair.difference for pair in self.pairs], self.clusters)
 
     @property
     def changed(self) -> tuple[TaskPair, ...]:
@@ -166,21 +173,19 @@ class RunComparison:
         }
 
 
-def compute_interval(
-    differences: Sequence[float], tasks: Sequence[Hashable] | None = None
-) -> Interval | None:
-    """Return the 95 % confidence interval of the mean of differences, clustered by task; None below 2 tasks.
+def compute_interval(differences: Sequence[float], clusters: Sequence[Hashable] = ()) -> Interval | None:
+    """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 clusters.
 
-    `tasks`: the task of each difference; by default each is of another one.
+    `clusters`: that of each difference; without them each is of another task.
     """
-    by_task: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for task, difference in zip(
-        range(len(differences)) if tasks is None else tasks, differences, strict=True
-    ):
-        by_task[task].append(difference)
-    clusters = Clusters(by_task.values())
-    error = compute_clustered_standard_error(clusters)
-    return None if error is None else confidence_interval(mean(clusters.samples), error, len(clusters))
+    groups = group_by_cluster(differences, clusters)
+    error = compute_clustered_standard_error(groups)
+    return None if error is None else confidence_interval(mean(differences), error, len(groups))
+
+
+def list_clusters(keys: Iterable[TaskKey], *, whole_tasks: bool) -> list[Hashable]:
+    """Return the cluster of each task: equal tasks are one, unless only their inputs are known."""
+    return [content if whole_tasks else (content, number) for content, number in keys]
 
 
 def compare(
@@ -198,23 +203,32 @@ def compare(
             read_attempts(run, score, whole_tasks=has_tasks, account=account)
             for run, account in zip((first, second), accounts, strict=True)
         )
-        return replace(compare_tasks(*tasks), accounts=accounts)
+        return replace(compare_tasks(*tasks, whole_tasks=has_tasks), accounts=accounts)
 
 
 def compare_tasks(
-    before: Mapping[AgentTask, TaskAttempts], after: Mapping[AgentTask, TaskAttempts]
+    before: Mapping[AgentTask, TaskAttempts],
+    after: Mapping[AgentTask, TaskAttempts],
+    *,
+    whole_tasks: bool = True,
 ) -> RunComparison:
-    """Pair the tasks of two runs by their agents and contents; by their contents alone if they share no agent."""
+    """Pair the tasks of two runs by their agents and contents; by their contents alone if they share no agent.
+
+    `whole_tasks`: as for `read_attempts`.
+    """
     own, other = ({agent for agent, _ in tasks} for tasks in (before, after))
     shared = own & other
     if shared:
         compared = _pair_tasks(
-            *({key: tasks[key] for key in tasks if key[0] in shared} for tasks in (before, after))
+            *({key: tasks[key] for key in tasks if key[0] in shared} for tasks in (before, after)),
+            whole_tasks=whole_tasks,
         )
         agents = () if own == other else tuple(sorted(shared))
         return replace(compared, agents=agents, other_agents=tuple(sorted(own ^ other)))
     (before, left), (after, right) = _drop_agents(before), _drop_agents(after)
-    return replace(_pair_tasks(before, after), other_agents=tuple(sorted(left | right)))
+    return replace(
+        _pair_tasks(before, after, whole_tasks=whole_tasks), other_agents=tuple(sorted(left | right))
+    )
 
 
 def _drop_agents(
@@ -229,15 +243,17 @@ def _drop_agents(
 
 
 def _pair_tasks(
-    before: Mapping[AgentTask, TaskAttempts], after: Mapping[AgentTask, TaskAttempts]
+    before: Mapping[AgentTask, TaskAttempts], after: Mapping[AgentTask, TaskAttempts], *, whole_tasks: bool
 ) -> RunComparison:
-    both = [TaskPair(before[key], after[key]) for key in before if key in after]
-    scored = [pair for pair in both if pair.before.scores and pair.after.scores]
+    both = {key: TaskPair(before[key], after[key]) for key in before if key in after}
+    scored = {key: pair for key, pair in both.items() if pair.before.scores and pair.after.scores}
+    ranked = sorted(
+        scored.items(), key=lambda item: (-abs(item[1].difference), item[1].difference, item[1].before.index)
+    )
     return RunComparison(
-        pairs=tuple(
-            sorted(scored, key=lambda pair: (-abs(pair.difference), pair.difference, pair.before.index))
-        ),
-        unscored=tuple(pair for pair in both if not (pair.before.scores and pair.after.scores)),
+        pairs=tuple(pair for _, pair in ranked),
+        clusters=tuple(list_clusters([key for (_, key), _ in ranked], whole_tasks=whole_tasks)),
+        unscored=tuple(pair for key, pair in both.items() if key not in scored),
         only_before=tuple(task for key, task in before.items() if key not in after),
         only_after=tuple(task for key, task in after.items() if key not in before),
     )

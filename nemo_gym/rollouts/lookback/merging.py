@@ -23,6 +23,7 @@ from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.lookback.account import RunAccount, describe_accounts, find_marks
 from nemo_gym.rollouts.lookback.renumbering import Renumbering, ShardFiles
 from nemo_gym.rollouts.lookback.renumbering import renumber as renumber_tasks
+from nemo_gym.rollouts.lookback.task_clusters import TaskClusters
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
@@ -90,7 +91,7 @@ def merge_shards(
         rows, failures, tasks = (_Lines(kind, numbering.identities) for kind in zip(*stored, strict=True))
         rows.refuse_overlaps()
         tasks.refuse_other_tasks()
-        metrics = _MergedMetrics(RunMetrics(zero_classes), rows, failures, counts_missing_as_zero)
+        metrics = _MergedMetrics(zero_classes, rows, failures, counts_missing_as_zero)
         _write_rows(rows, files.rows, opened, metrics, accounts)
         _write_lines(failures, files.failures, opened, metrics.note_failure)
         _write_lines(tasks, files.materialized_inputs, opened, metrics.note_task)
@@ -249,8 +250,11 @@ class _Lines:
 class _MergedMetrics:
     """The metrics of the merged lines."""
 
-    def __init__(self, run: RunMetrics, rows: _Lines, failures: _Lines, counts_missing: bool) -> None:
-        self.run = run
+    def __init__(
+        self, zero_classes: Collection[str], rows: _Lines, failures: _Lines, counts_missing: bool
+    ) -> None:
+        self._clusters = TaskClusters()
+        self.run = RunMetrics(zero_classes, self._clusters.firsts)
         self.scored = 0
         """Rows with a score."""
         self.failures = 0
@@ -280,9 +284,11 @@ class _MergedMetrics:
             self.run.note_row(row, line, is_final=identity not in self._rows and is_terminal(row))
 
     def note_task(self, identity: RolloutId, line: bytes, path: Path) -> None:
-        """Add a task row if its rollout has no other row, and if that counts as reward 0."""
+        """Add a task row; as reward 0 if its rollout has no other row, and if that counts so."""
+        row = _read(identity, line, path)
+        if identity.task not in self._clusters:
+            self._clusters.add(identity.task, row)
         if self._counts_missing and identity not in self._settled:
-            row = _read(identity, line, path)
             self.run.note_missing([PlannedAttempt(identity, read_agent_or_unknown(row), line)])
 
 

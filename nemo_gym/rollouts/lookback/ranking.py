@@ -8,17 +8,24 @@ chance of any wrong claim is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.metrics import Interval, compute_clustered_standard_error, confidence_interval, mean
+from nemo_gym.metrics import (
+    Interval,
+    compute_clustered_standard_error,
+    confidence_interval,
+    group_by_cluster,
+    mean,
+)
 from nemo_gym.metrics.estimators import compute_error_of_average, subtract
-from nemo_gym.rollouts.lookback.comparison import TaskKey
+from nemo_gym.rollouts.lookback.comparison import TaskKey, list_clusters
 from nemo_gym.rollouts.lookback.score_tables import (
     ScoreTable,
     read_tables,
@@ -162,14 +169,19 @@ class AlignedMeans(NamedTuple):
     """The mean scores of the tasks of an environment that all models have."""
 
     tasks: list[TaskKey]
+    clusters: list[Hashable]
+    """The cluster of each task: equal tasks are one."""
     means: list[list[float]]
     """By model, in the order of `tasks`."""
 
 
 def _align(tables: Sequence[ScoreTable], name: str) -> AlignedMeans:
     keys = _shared_tasks(tables, name)
+    whole = all(table.whole_tasks for table in tables)
     return AlignedMeans(
-        keys, [[mean(table.environments[name][key].scores) for key in keys] for table in tables]
+        keys,
+        list_clusters(keys, whole_tasks=whole),
+        [[mean(table.environments[name][key].scores) for key in keys] for table in tables],
     )
 
 
@@ -178,15 +190,16 @@ def _compare_all(
 ) -> list[ComparedPair]:
     found: list[tuple[str, int, int, PairedTest, int]] = []
     for one, other in combinations(range(len(tables)), 2):
-        by_task = []
-        for name, (tasks, means) in columns.items():
+        by_task: list[dict[Hashable, list[float]]] = []
+        counted: set[TaskKey] = set()
+        for name, (tasks, clusters, means) in columns.items():
             differences = [*map(subtract, means[one], means[other])]
-            if (test := compare_paired(differences)) is not None:
+            if (test := compare_paired(differences, clusters)) is not None:
                 found.append((name, one, other, test, len(differences)))
-                by_task.append(dict(zip(tasks, differences, strict=True)))
+                by_task.append(_group_values(clusters, differences))
+                counted |= {*tasks}
         if len(columns) > 1 and len(by_task) == len(columns):
-            count = len({task for each in by_task for task in each})
-            found.append((OVERALL, one, other, _combine(by_task), count))
+            found.append((OVERALL, one, other, _combine(by_task), len(counted)))
     adjusted = ADJUSTMENTS[adjustment]([test.p_value for _, _, _, test, _ in found])
     return [
         ComparedPair(name, tables[one].label, tables[other].label, test.difference, test.p_value, p, count)
@@ -194,21 +207,20 @@ def _compare_all(
     ]
 
 
-def _combine(environments: Sequence[Mapping[TaskKey, float]]) -> PairedTest:
-    """Return the test of the mean of environments' differences, by the normal distribution."""
-    difference = mean([mean([*each.values()]) for each in environments])
-    error = _compute_error(environments)
+def _group_values(clusters: Sequence[Hashable], values: Sequence[float]) -> dict[Hashable, list[float]]:
+    together: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for cluster, value in zip(clusters, values, strict=True):
+        together[cluster].append(value)
+    return dict(together)
+
+
+def _combine(environments: Sequence[Mapping[Hashable, Sequence[float]]]) -> PairedTest:
+    """Return the test of the mean of environments' differences by cluster, by the normal distribution."""
+    difference = mean([mean([*chain.from_iterable(each.values())]) for each in environments])
+    error = compute_error_of_average(environments) or 0.0
     if error <= _ROUNDING * abs(difference):
         return PairedTest(difference, 0.0, 0.0 if difference else 1.0)
     return PairedTest(difference, error, 2 * _NORMAL.cdf(-abs(difference) / error))
-
-
-def _compute_error(environments: Sequence[Mapping[TaskKey, float]]) -> float:
-    """Return the standard error of the mean of environments' means, of values by task."""
-    return (
-        compute_error_of_average([{key: [value] for key, value in each.items()} for each in environments])
-        or 0.0
-    )
 
 
 def _order(pair: ComparedPair) -> tuple[str, str]:
@@ -224,26 +236,26 @@ def _describe_model(
 ) -> RankedModel:
     means = {name: mean(column.means[place]) for name, column in columns.items()}
     errors = {
-        name: compute_clustered_standard_error([each] for each in column.means[place])
+        name: compute_clustered_standard_error(group_by_cluster(column.means[place], column.clusters))
         for name, column in columns.items()
     }
     intervals = {
-        name: confidence_interval(means[name], error, len(columns[name].tasks))
+        name: confidence_interval(means[name], error, len({*columns[name].clusters}))
         for name, error in errors.items()
         if error is not None
     }
     if len(columns) > 1:
         means[OVERALL] = whole
         if len(intervals) == len(columns):
-            by_task = [dict(zip(tasks, own[place], strict=True)) for tasks, own in columns.values()]
-            half = _NORMAL.inv_cdf(0.975) * _compute_error(by_task)
+            by_task = [_group_values(column.clusters, column.means[place]) for column in columns.values()]
+            half = _NORMAL.inv_cdf(0.975) * (compute_error_of_average(by_task) or 0.0)
             intervals[OVERALL] = Interval(whole - half, whole + half)
     return RankedModel(table.label, table.identity, means, intervals, rank)
 
 
 def _notes(tables: Sequence[ScoreTable], columns: Mapping[str, AlignedMeans]) -> list[str]:
     notes = []
-    for name, (tasks, _) in columns.items():
+    for name, (tasks, _, _) in columns.items():
         most = max(len(table.environments[name]) for table in tables)
         if len(tasks) < most:
             notes.append(f"{name}: {len(tasks):,} of {most:,} tasks have a score of every model, and count")

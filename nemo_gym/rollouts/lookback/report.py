@@ -10,7 +10,7 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -29,6 +29,8 @@ from nemo_gym.metrics import (
 )
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
 from nemo_gym.rollouts.lookback.account import CodeScores, RunAccount
+from nemo_gym.rollouts.lookback.stored import IndexedRows
+from nemo_gym.rollouts.lookback.task_clusters import find_clusters
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import RowsOnce, is_torn
@@ -103,8 +105,15 @@ def write_report(rows: Path, output: Path) -> RunAccount:
     refuse_inputs([output], files.present())
     agents: dict[str, AgentFigures] = {}
     account = RunAccount.open(files)
+    with closing(
+        IndexedRows(files.materialized_inputs, problems=[])
+    ) as task_rows:  # a damaged one is no task
+        clusters = find_clusters(task_rows)
     for row in _read_attempts(files, account):
-        agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
+        agent = read_agent_or_unknown(row)
+        if agent not in agents:
+            agents[agent] = AgentFigures(AgentMetrics(clusters=clusters))
+        agents[agent].add(row)
     estimate = read_estimate(files.estimate)
     commits = "; ".join(read_commits(files.manifest))
     told = [*describe_run(files.manifest), *([f"Commit: {commits}"] if commits else [])]

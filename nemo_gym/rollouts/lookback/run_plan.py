@@ -28,6 +28,8 @@ class EvaluationPlan:
 
     assumption: str
     """Where the spread of rewards comes from."""
+    is_measured: bool
+    """Whether it is that of an earlier run, and no bound."""
     tasks: int
     repeats: int
     generalizes: bool
@@ -49,6 +51,13 @@ class EvaluationPlan:
     """About how many rollouts a run with `until` takes for the width."""
     tokens_per_rollout: float | None
 
+    @property
+    def clustered_half_width(self) -> float:
+        """Return the half-width for the mean of all tasks like these, which the tables of runs show."""
+        measured = Spread(self.within, self.between)
+        largest = Spread(0.0, self.within + self.between)  # of rewards of 0 and 1 with this mean
+        return find_half_width(measured if self.is_measured else largest, self.tasks, self.repeats)
+
 
 def make_plan(
     *,
@@ -68,11 +77,11 @@ def make_plan(
     """
     table = read_scores(run) if run is not None else None
     count = tasks or _count_tasks(table)
-    spread, apart, assumption = _find_spread(table, against, rate)
-    between = spread.between if generalizes else 0.0
-    own, both = Spread(spread.within, between), Spread(spread.within, apart if generalizes else 0.0)
+    spread, apart, assumption = _find_spread(table, against, rate, generalizes)
+    own, both = (Spread(spread.within, each if generalizes else 0.0) for each in (spread.between, apart))
     return EvaluationPlan(
         assumption=assumption,
+        is_measured=table is not None,
         tasks=count,
         repeats=repeats,
         generalizes=generalizes,
@@ -102,16 +111,30 @@ def _count_tasks(table: ScoreTable | None) -> int:
     return len(table.tasks)
 
 
-def _find_spread(table: ScoreTable | None, against: Path | None, rate: float) -> tuple[Spread, float, str]:
+def _find_spread(
+    table: ScoreTable | None, against: Path | None, rate: float, generalizes: bool
+) -> tuple[Spread, float, str]:
     """Return the spread of rewards, the variance of differences between tasks, and where both come from."""
     if table is None:
-        spread = Spread.of_rate(rate)
-        return spread, 0.0, f"rewards of 0 and 1, all tasks solved in {rate:.0%} of the rollouts"
+        spread = Spread.of_rate(rate, generalizes=generalizes)
+        return spread, 2 * spread.between, f"rewards of 0 and 1, {_describe_rate(rate, generalizes)}"
     spread, assumption = _measure(table), f"the rewards of {table.path}"
+    if generalizes and _count_tasks(table) < 2:
+        raise ConfigError(
+            f"{table.path} has one task, which says nothing about others",
+            code="too_few_tasks",
+            remedy="Plan from a run of more tasks, or without --generalize: then the mean is that of this task.",
+        )
     if against is None:
         return spread, spread.between, assumption
     apart = _measure_differences(table, read_scores(against), spread.within)
     return spread, apart, f"{assumption} and their differences from {against}"
+
+
+def _describe_rate(rate: float, generalizes: bool) -> str:
+    if generalizes:
+        return f"{rate:.0%} of the tasks solved in every rollout and the rest in none, and other tasks by each model"
+    return f"all tasks solved in {rate:.0%} of the rollouts"
 
 
 def _measure(table: ScoreTable) -> Spread:
@@ -174,6 +197,12 @@ def describe_plan(plan: EvaluationPlan) -> Iterator[str]:
     rollouts = f"{plan.tasks * plan.repeats:,} rollouts{_tokens(plan, plan.repeats)}"
     yield f"{plan.tasks:,} tasks, {_times(plan.repeats)} each: {rollouts}."
     yield f"The mean over {over} will be known to ±{_points(plan.half_width)} (95 % interval)."
+    if not plan.generalizes:
+        most = "" if plan.is_measured else "at most "
+        yield (
+            "Tables of runs and comparisons show the interval of all tasks like these: "
+            f"{most}±{_points(plan.clustered_half_width)} (--generalize)."
+        )
     yield (
         f"Two models with so many rollouts each must differ by {_points(plan.smallest_difference)} for the difference "
         f"to be found in {plan.power:.0%} of such comparisons. A smaller one will often be missed."

@@ -25,9 +25,16 @@ from nemo_gym.metrics import (
 )
 from nemo_gym.metrics.estimators import subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
-from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, compute_interval, task_title
+from nemo_gym.rollouts.lookback.comparison import (
+    TaskKey,
+    TaskKeys,
+    compute_interval,
+    list_clusters,
+    task_title,
+)
 from nemo_gym.rollouts.lookback.score_tables import DEFAULT_SCORE, ScoredTask, label_runs, name_run
 from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.lookback.task_clusters import find_clusters
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.output.run_facts import KeyDifference, RunFacts, find_differences, read_facts
@@ -179,8 +186,9 @@ def read_run_table(
         for path, label, manifest in zip(paths, labels, manifests, strict=True)
     )
     environments = tuple(dict.fromkeys(name for run in runs for name in sorted(run.cells)))
+    pairs = tuple(_pair_all(runs, environments, whole_tasks=whole))
     differences = find_differences([each.identity if each else None for each in manifests])
-    return RunTable(score, runs, environments, tuple(_pair_all(runs, environments)), tuple(differences))
+    return RunTable(score, runs, environments, pairs, tuple(differences))
 
 
 def _read_manifest(path: Path) -> Manifest | None:
@@ -201,21 +209,21 @@ def _read_run(
     with closing(StoredRun(path, problems)) as run:
         account = run.open_account()
         metrics: dict[str, AgentMetrics] = {}
+        clusters = find_clusters(run.tasks)
         scores: dict[str, dict[TaskKey, ScoredTask]] = {}
         keys = TaskKeys(run, whole=whole_tasks)
         for identity in sorted({*run.scored, *run.list_failed()}):
             row: AnyRow = (run.scored if identity in run.scored else run.failures).row(identity)
             row = row if identity_in(row) is not None else number_row(row, identity)
             agent, key = keys.find(identity, row)
-            record = metrics.setdefault(agent, AgentMetrics(scores=(score,))).add(row)
+            record = metrics.setdefault(agent, AgentMetrics(scores=(score,), clusters=clusters)).add(row)
             value = record.measurements.get(score) if is_scored(row) else None
             if identity in run.scored:
                 account.add_score(row, value)
-            tasks = scores.setdefault(agent, {})
-            if key not in tasks:
-                tasks[key] = ScoredTask(identity.task, task_title(row))
+            told = ScoredTask(identity.task, task_title(row))
+            task = scores.setdefault(agent, {}).setdefault(key, told)
             if value is not None:
-                tasks[key].scores.append(value)
+                task.scores.append(value)
     start = manifest.starts[-1] if manifest is not None and manifest.starts else {}
     return TableRun(
         path,
@@ -252,14 +260,18 @@ def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
     )
 
 
-def _pair_all(runs: Sequence[TableRun], environments: Sequence[str]) -> Iterator[PairedDifference]:
+def _pair_all(
+    runs: Sequence[TableRun], environments: Sequence[str], *, whole_tasks: bool
+) -> Iterator[PairedDifference]:
     for environment in environments:
         for before, after in combinations(runs, 2):
             own, other = (run.scores.get(environment, {}) for run in (before, after))
             shared = [key for key, task in own.items() if task.scores and key in other and other[key].scores]
             if shared:
                 means, others = ([mean(tasks[key].scores) for key in shared] for tasks in (own, other))
-                interval = compute_interval([*map(subtract, others, means)])
+                interval = compute_interval(
+                    [*map(subtract, others, means)], list_clusters(shared, whole_tasks=whole_tasks)
+                )
                 low, high = (interval.low, interval.high) if interval else (None, None)
                 difference = subtract(mean(others), mean(means))
                 yield PairedDifference(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,9 @@ class ScoreTable:
     estimate: str | None = None
     """What a run estimates that drew uncertain tasks more often, so that it is no mean of its rows."""
 
+    whole_tasks: bool = True
+    """Whether all fields of a task identify it, not its input alone."""
+
     @property
     def tasks(self) -> set[TaskKey]:
         """Return the tasks, each once, whatever the number of its agents."""
@@ -94,6 +97,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             digest(told)[:_DIGITS] if told else None,
             {},
             estimate=describe_estimate(run.files),
+            whole_tasks=whole_tasks,
         )
         keys = TaskKeys(run, whole=whole_tasks)
         for identity in sorted(run.scored):
@@ -155,6 +159,6 @@ def label_runs(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
 def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:
     """Return a table for each agent of a run, as if each were a model in one `environment`."""
     return [
-        ScoreTable(table.path, agent, table.identity, {environment: tasks}, estimate=table.estimate)
+        replace(table, label=agent, environments={environment: tasks}, output_tokens=0.0, rollouts=0)
         for agent, tasks in table.environments.items()
     ]

@@ -8,17 +8,19 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice, pairwise
 
 from nemo_gym.config.problems import Location
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
+from nemo_gym.rollouts.plan.equal_tasks import EqualTasks, refuse_repeated_files, row_digest
 from nemo_gym.rollouts.plan.plan import PlanSettings, RowPlace, build_shaper
 from nemo_gym.rollouts.plan.row_forms import refuse_array
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, RepeatedTask, RowFaults
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.verdict import has_verdict
 
 _REPEATS = "num_repeats"
 
@@ -61,6 +63,9 @@ class DatasetInspection:
     """The indices of each file's tasks, in the order of its rows, if they do not count from 0."""
     tools: dict[tuple[str, str], Location] = field(default_factory=dict)
     """The first row that declares each tool, by agent and name."""
+    equal: EqualTasks = field(default_factory=EqualTasks)
+    results: Location | None = None
+    """The first row that is the result of an attempt, scored or failed."""
 
     @property
     def invalid(self) -> int:
@@ -70,6 +75,11 @@ class DatasetInspection:
     def rollouts(self) -> int:
         """Rollouts of the plan."""
         return sum(file.rollouts for file in self.files)
+
+    @property
+    def clusters(self) -> Mapping[int, int]:
+        """The index of each task that repeats an earlier one → the index of the first."""
+        return self.equal.number_clusters(self.numbers)
 
     @property
     def numbers(self) -> Sequence[Sequence[int]]:
@@ -98,6 +108,8 @@ class DatasetInspection:
             notes.append(
                 f"{self.rows_with_reserved_keys} rows have reserved keys (`_ng_…`), which were removed"
             )
+        if self.equal.firsts:
+            notes.append(self.equal.describe(sum(file.rows for file in self.files)))
         if self.rows_with_repeats:
             notes.append(
                 f"{self.rows_with_repeats} rows have `num_repeats`, which has no effect there: it is a key of a "
@@ -112,10 +124,12 @@ class DatasetInspection:
 
 
 def inspect(settings: PlanSettings) -> DatasetInspection:
-    """Read every dataset once. Raises `ConfigError` for a file that is missing, damaged or empty."""
+    """Read every dataset once. Raises `ConfigError` for a file that is missing, damaged, empty or named twice."""
+    refuse_repeated_files(settings.datasets)
     inspection = DatasetInspection()
+    seen: dict[bytes, int] = {}
     for file in settings.datasets:
-        _inspect_file(file, settings, inspection)
+        _inspect_file(file, settings, inspection, seen)
     if not any(file.rows for file in inspection.files):
         names = ", ".join(str(file.path) for file in settings.datasets)
         raise ConfigError(f"no rows in {names}", code="dataset_empty")
@@ -130,9 +144,13 @@ def _row_finder(numbers: Sequence[int]) -> Callable[[int], int]:
     return lambda task: rows.get(task, -1)
 
 
-def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: DatasetInspection) -> None:
+def _inspect_file(
+    file: DatasetFile, settings: PlanSettings, inspection: DatasetInspection, seen: dict[bytes, int]
+) -> None:
+    """Add a file to the inspection. `seen`: the digests of all rows so far, with their places among these."""
     shaper = build_shaper(file, settings)
     digest = hashlib.sha256()
+    earlier = sum(each.rows for each in inspection.files)
     rows = invalid = rollouts = 0
     bounds = None if settings.routing.is_uniform else array("L")
     for number, content in islice(read_lines(locate(file.path)), settings.limit):
@@ -152,13 +170,33 @@ def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Dataset
             inspection.agents[task.agent] += 1
             inspection.rollouts_of[task.agent] += repeats
             rollouts += repeats
-            for tool in task.tools:
-                if (task.agent, tool) not in inspection.tools:
-                    inspection.tools[task.agent, tool] = Location(str(file.path), number)
         if copies:
-            inspection.rows_with_reserved_keys += bool(copies[0].task.reserved_keys)
-            inspection.rows_with_repeats += _REPEATS in copies[0].task.row
+            _note_task(inspection, copies, Location(str(file.path), number), earlier + rows - 1, seen)
         if bounds is not None:
             bounds.append(len(copies) * max((repeats for _, repeats in copies), default=0))
     inspected = FileInspection(file, digest.hexdigest(), rows, invalid, rollouts, bounds)
     inspection.files.append(inspected)
+
+
+def _note_task(
+    inspection: DatasetInspection,
+    copies: Sequence[RepeatedTask],
+    where: Location,
+    place: int,
+    seen: dict[bytes, int],
+) -> None:
+    """Note what a task says of its dataset: its tools, and whether it repeats another or is the result of one."""
+    for task, _ in copies:
+        for tool in task.tools:
+            if (task.agent, tool) not in inspection.tools:
+                inspection.tools[task.agent, tool] = where
+    task = copies[0].task
+    inspection.rows_with_repeats += _REPEATS in task.row
+    if task.reserved_keys:
+        inspection.rows_with_reserved_keys += 1
+        if inspection.results is None and has_verdict([*task.row, *task.reserved_keys]):
+            inspection.results = where
+    first = seen.setdefault(row_digest(task), place)
+    if first != place:
+        inspection.equal.firsts[place] = first
+        inspection.equal.where = inspection.equal.where or where

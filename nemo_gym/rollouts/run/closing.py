@@ -11,7 +11,7 @@ from nemo_gym.rollouts.output.manifest import describe_repository
 from nemo_gym.rollouts.run.failure_groups import failure_lines
 from nemo_gym.rollouts.run.progress import duration
 from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
-from nemo_gym.tables import write_number
+from nemo_gym.tables import INTERVAL_MEANING, write_number
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -41,8 +41,10 @@ def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None 
     table = agent_table(summary, width)
     for line in table:
         console.print(line)
+    is_estimated = summary.estimate is not None and summary.estimate.pair is None
+    marks = _marks(summary.agents, table, has_estimate=is_estimated)
     about_overall = [_OVERALL] if summary.overall else []
-    for text in (*_marks(summary.agents, table), *about_overall, *_write_closing_lines(summary)):
+    for text in (*marks, *about_overall, *_write_closing_lines(summary)):
         console.print(fold_text(text, width), markup=False)
 
 
@@ -175,8 +177,11 @@ def _write_expense(measured: Mapping[str, Any], *, has_prices: bool) -> str:
     return f"{measured['tokens']:,} tokens{cost}"
 
 
-def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[str]:
-    """Yield the meaning of the mark at pass@k, for the columns that the table has."""
+def _marks(agents: Sequence[AgentSummary], table: Sequence[Text], *, has_estimate: bool) -> Iterator[str]:
+    """Yield the meaning of intervals and of the mark at pass@k, for the columns that the table has.
+
+    `has_estimate`: the interval is that of an estimate, which says its own meaning.
+    """
     titles = table[0].plain.split() if table else []
     tasks = sum(agent.tasks for agent in agents)
     short = {
@@ -188,6 +193,8 @@ def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[st
     if counts:
         of_agents = ", counted for each agent" if len(agents) > 1 else ""
         yield f"* without the tasks that have fewer than k rewards{of_agents}: {', '.join(counts)}"
+    if "interval" in titles and not has_estimate and any(agent.ci95 for agent in agents):
+        yield INTERVAL_MEANING
 
 
 def _losses(summary: CollectSummary) -> Iterator[str]:

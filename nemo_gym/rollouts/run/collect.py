@@ -59,9 +59,8 @@ async def collect(
 ) -> CollectSummary:
     """Collect rollouts from the servers of `gym`.
 
-    `stop` lets the caller end the run early; `attempter` replaces the agents; `checked` is from `check_input`; `serve`
-    lets others control the run. Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or
-    an engine is unreachable; then nothing has run. An error during the run ends it and becomes the summary's `stop`.
+    `stop` ends the run, `attempter` replaces the agents, `checked` is of `check_input`, `serve` lets others control it.
+    Raises `ConfigError` or `GymError` before anything runs; a later error ends the run and is the summary's `stop`.
     """
     checked, servers, engines = await _check(settings, caller, gym, checked)
     identity = build_identity(checked.plan, checked.inspection, servers, gym.config, engines)
@@ -79,6 +78,7 @@ async def collect(
         servers=servers.keys(),
         materialized=materialized,
         invalid_rows=inspection.invalid,
+        clusters=inspection.clusters,
         options=settings,
     )
     agents = attempter or await _build_attempter(settings, checked, execution)

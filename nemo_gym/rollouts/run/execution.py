@@ -67,6 +67,8 @@ class RunExecution:
     """The servers whose outages are logged."""
     materialized: MaterializedInputs | None = None
     invalid_rows: int = 0
+    clusters: Mapping[int, int] = field(default_factory=dict)
+    """The index of each task that repeats an earlier one → the index of that one."""
     options: CollectOptions = field(default_factory=CollectOptions)
     on_scored: Callable[[Scored], None] | None = None
     durable: DurableAttempts | None = field(init=False, default=None)
@@ -85,7 +87,7 @@ class RunExecution:
 
     def __post_init__(self) -> None:
         options = self.options
-        self.metrics = RunMetrics(frozenset(options.count_failure_classes_as_zero))
+        self.metrics = RunMetrics(frozenset(options.count_failure_classes_as_zero), self.clusters)
         if options.dispatch_budget_s is not None:
             self._budget = DispatchBudget(options.dispatch_budget_s, options.drain_margin_s)
         finished = len(self.journal.finished)

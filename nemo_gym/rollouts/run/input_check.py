@@ -5,22 +5,33 @@ Commands that start servers make them first, so that a mistake ends them at once
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from nemo_gym.config.problems import ConfigErrors, InputChecks, Problem
+from nemo_gym.config.problems import ConfigErrors, InputChecks, Location, Problem
 from nemo_gym.config.pydantic_problems import find_faults
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import refuse_existing
+from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
-from nemo_gym.rollouts.run.required_servers import require_agents
+from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE
+from nemo_gym.rollouts.run.required_servers import refuse_same_agents, require_agents
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.until_target import read_target
 from nemo_gym.rows.keys import PARAMS_KEY
+
+log = logging.getLogger(__name__)
+
+_UNKNOWN = "(unknown)"
+"""The agent of rows whose agents a wrong aim does not tell."""
 
 
 class CheckedInput(NamedTuple):
@@ -50,25 +61,41 @@ def check_input(
     with checks.check():
         read_target(settings)
     with checks.check():
-        plan = settings.plan({} if isinstance(config, ConfigError) else config)
+        plan = _build_plan(settings, {} if isinstance(config, ConfigError) else config)
         inspection = inspect(plan)
         if not settings.skip_invalid_rows or not inspection.rollouts:
             inspection.refuse_faults()
     with checks.check():
-        _check_aim(settings, plan, inspection)
+        _refuse_results(inspection.results)
+    with checks.check():
+        _check_aim(settings, plan, inspection, {} if isinstance(config, ConfigError) else config)
     with checks.check():
         if isinstance(config, ConfigError):
             raise config
-        require_agents(inspection.agents, config, find_elsewhere)
+        require_agents(inspection.agents.keys() - {_UNKNOWN}, config, find_elsewhere)
         if settings.has_budget:
             from nemo_gym.rollouts.run.prices import list_model_servers, require_prices  # most runs have none
 
             require_prices(settings, list_model_servers(inspection.agents, config, settings.prices))
     checks.raise_if_any()
+    for note in inspection.notes:
+        log.warning("%s", note)
     return CheckedInput(plan, inspection)
 
 
-def _check_aim(settings: CollectSettings, plan: PlanSettings, inspection: DatasetInspection) -> None:
+def _build_plan(settings: CollectSettings, config: Mapping[str, Any]) -> PlanSettings:
+    """Return the source of the plan. If the aim is wrong, the agents that it should name are those of no row."""
+    plan = settings.plan(config)
+    try:
+        read_target(settings)
+    except ConfigError:
+        return replace(plan, routing=replace(plan.routing, agent_map={DEFAULT_SOURCE: _UNKNOWN}))
+    return plan
+
+
+def _check_aim(
+    settings: CollectSettings, plan: PlanSettings, inspection: DatasetInspection, config: Mapping[str, Any]
+) -> None:
     """Raise `ConfigError` if the aim of a run contradicts other keys or cannot be reached."""
     try:
         target = read_target(settings)
@@ -81,6 +108,8 @@ def _check_aim(settings: CollectSettings, plan: PlanSettings, inspection: Datase
         "+dispatch_longest_first=true": settings.dispatch_longest_first,
         "+interleave_repeats=true": settings.interleave_repeats,
         "+num_repeats by agent": bool(settings.repeats_by_agent),
+        f"+num_repeats={settings.repeats_of_all} (gym: -n)": settings.repeats_of_all > 1
+        and not target.generalizes,
     }
     if given := [key for key, is_given in contradictions.items() if is_given]:
         raise ConfigError(
@@ -88,10 +117,37 @@ def _check_aim(settings: CollectSettings, plan: PlanSettings, inspection: Datase
             code="contradiction",
             remedy="Leave out one of them.",
         )
+    if target.pair is not None:
+        refuse_same_agents(*target.pair, config)
     if inspection.rollouts:
         from nemo_gym.rollouts.run.until_reach import refuse_unreachable  # most runs have no aim
 
         refuse_unreachable(target, plan, settings.repeats_of_a_draw)
+
+
+def _refuse_results(where: Location | None) -> None:
+    """Raise `ConfigError` for a row that is the result of an attempt: each would become a task of its own."""
+    if where is None:
+        return
+    tasks = _find_tasks_of(Path(where.source))
+    raise ConfigError(
+        f"{where} is the result of an attempt, and no task: each rollout of a task would become a task of its own",
+        code="results_as_input",
+        remedy=f"The tasks of that run are in {tasks}. Its missing rollouts are attempted by its own command with "
+        "+resume_from_cache=true (gym: --resume), and its answers are verified again by gym eval reverify.",
+    )
+
+
+def _find_tasks_of(results: Path) -> str:
+    """Return the datasets of a run, as its manifest names them."""
+    with suppress(ConfigError):
+        manifest = Manifest.read(RunFiles.from_existing(results).manifest)
+        datasets = (
+            manifest.starts[-1].get("settings", {}).get("datasets") if manifest and manifest.starts else None
+        )
+        if datasets:
+            return ", ".join(map(str, datasets))
+    return "the file that was its +input_jsonl_fpath (gym: -i)"
 
 
 def _check_overrides(params: Mapping[str, Any]) -> None:

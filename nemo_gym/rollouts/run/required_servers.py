@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
+from nemo_gym.failures import ConfigError
 from nemo_gym.names import SERVER_KINDS
 from nemo_gym.rows.compose import AGENT_TYPE
 from nemo_gym.transport.directory import server_block
 
 MODEL_TYPE = "responses_api_models"
+_PLACES = frozenset({"host", "port", "num_workers", "datasets"})
 
 
 def require_agents(
@@ -74,6 +76,32 @@ def name_with_model(agent: str, config: Mapping[str, Any]) -> str:
     blocks = [server_block(instance) or {} for instance in servers if is_server(instance, MODEL_TYPE)]
     models = {str(block["model"]) for block in blocks if block.get("model")}
     return f"{agent} ({models.pop()})" if len(models) == 1 else agent
+
+
+def refuse_same_agents(one: str, other: str, config: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` if two agents have the same model server and configuration, so that only chance differs."""
+    same, copy = (_drop_places(config.get(agent)) for agent in (one, other))
+    models = [name for name in config if is_server(config[name], MODEL_TYPE)]
+    shared = ", ".join(f"`{name}`" for name in models if name in {*references_in(same)})
+    if not shared or same != copy:
+        return
+    used = {name for instance in config.values() for name in references_in(server_block(instance))}
+    unused = ", ".join(f"`{name}`" for name in models if name not in used)
+    raise ConfigError(
+        f"+until: {one} and {other} are the same agent under two names: both use {shared}, and nothing else of their "
+        "configuration differs",
+        code="until",
+        remedy=f"Give {other} the model server that it is about (docs/how_many_rollouts.md)."
+        + (f" No server uses {unused}." if unused else ""),
+    )
+
+
+def _drop_places(instance: object) -> Any:
+    """Return the configuration of an agent without the keys that say where it runs, and on what rows."""
+    if isinstance(instance, Mapping):
+        kept = (key for key in instance if key not in _PLACES and not str(key).startswith("_"))
+        return {key: _drop_places(instance[key]) for key in kept}
+    return instance
 
 
 def references_in(value: Any) -> Iterator[str]:

@@ -10,8 +10,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -56,10 +58,12 @@ _ENTRIES_PER_PIECE = 100
 class RunMetrics:
     """Accumulates the results of each agent's rollouts."""
 
-    def __init__(self, zero_classes: Collection[str] = ()) -> None:
-        """`zero_classes`: classes of failures that count as reward 0."""
-        self._zero_classes = zero_classes
-        self._agents: defaultdict[str, AgentMetrics] = defaultdict(AgentMetrics)
+    def __init__(
+        self, zero_classes: Collection[str] = (), clusters: Mapping[int, int] = MappingProxyType({})
+    ) -> None:
+        """`zero_classes`: classes of failures that count as reward 0. `clusters`: as for `AgentMetrics`."""
+        self._zero_classes, self._clusters = zero_classes, clusters
+        self._agents: defaultdict[str, AgentMetrics] = defaultdict(partial(AgentMetrics, clusters=clusters))
         self._seen = FinishedRollouts()
         self.imputed: dict[str, list[bytes]] = {}
         """By agent, the rows with reward 0 of rollouts that have none. Only metrics use them."""

@@ -35,6 +35,8 @@ class CollectSettings(CollectOptions):
     limits: RunLimits = RunLimits()
     repeats_by_agent: dict[str, int] = Field(default_factory=dict)
     """Agent or source → rollouts of each row, instead of the datasets' numbers."""
+    repeats_of_all: int = 1
+    """The rollouts of each row that a user asked for; 1 for none. The numbers of the datasets may be their own."""
     track_id: str | None = None
     """The identity of the run in trackers, which stays the same when the run is resumed."""
 

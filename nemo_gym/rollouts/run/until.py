@@ -324,7 +324,7 @@ class UntilRun:
     @property
     def estimate(self) -> UntilEstimate:
         """Return what is known."""
-        return UntilEstimate.of(
+        known = UntilEstimate.of(
             self.target,
             self.mean,
             units=len(self.units),
@@ -336,6 +336,8 @@ class UntilRun:
             tokens=self.tokens,
             ceiling=None if self.is_reached else self._find_ceiling(),
         )
+        drawn = {draw.record.unit for draw in self._draws[: self._added]}
+        return replace(known, undrawn=len(self.units) - len(drawn))
 
     def describe(self) -> str:
         """Describe the interval for the progress line."""

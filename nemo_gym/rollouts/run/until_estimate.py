@@ -40,7 +40,7 @@ class UntilEstimate:
     mean: float
     low: float
     high: float
-    """The limits of the 95 % interval, which is valid at every look."""
+    """The limits of the 95 % interval, which is valid at every look. A limit that is no bound of rewards is outside."""
     rollouts: int
     """The rollouts in the interval."""
     drawn: int
@@ -66,6 +66,8 @@ class UntilEstimate:
     """Draws before a kill that do not count."""
     labels: tuple[str, str] | None = None
     """The agents of the pair with their models."""
+    undrawn: int = 0
+    """The tasks without a draw so far. The interval is about them, too: each had its chance at every draw."""
 
     @classmethod
     def of(
@@ -165,7 +167,7 @@ def describe_closing(estimate: UntilEstimate) -> Iterator[str]:
             f"{estimate.voided:,} draws do not count: the run was stopped before the end of earlier ones, and whatever "
             "is over by then is rather short."
         )
-    yield _describe_saving(estimate)
+    yield _describe_cost(estimate)
     if estimate.uncounted:
         yield f"{estimate.uncounted:,} rows have no count of tokens: those above leave them out."
 
@@ -178,6 +180,8 @@ def describe_meaning(estimate: UntilEstimate) -> str:
         if estimate.generalizes
         else f"that these {estimate.tasks:,} tasks would have if each were attempted without end"
     )
+    if estimate.undrawn and not estimate.generalizes:
+        over += f" ({estimate.undrawn:,} of them had their chance at every draw, and were not drawn)"
     return (
         f"The interval is that of {means} {over}. It is valid at whatever moment one looks or stops: at most 5 of 100 "
         "such runs ever show an interval without it. The mean of the rows differs: uncertain tasks have more of them."
@@ -199,17 +203,26 @@ def _describe_pair(estimate: UntilEstimate, limits: str) -> Iterator[str]:
     if estimate.is_reached:
         better, worse = (one, other) if estimate.low >= 0 else (other, one)
         least = min(abs(estimate.low), abs(estimate.high))
-        yield f"{better} is better than {worse}, by more than {write_number(least)}, at 95 % confidence."
+        if least:
+            shown = f"{least:.2g}" if not float(write_number(least)) else write_number(least)
+            yield f"{better} is better than {worse}, by more than {shown}, at 95 % confidence."
+        else:
+            side = "above" if estimate.low >= 0 else "below"
+            beyond = f"the whole interval is {side} 0, without 0 itself"
+            yield f"{better} is better than {worse}, at 95 % confidence: {beyond}."
     else:
         yield f"No difference between {one} and {other} is shown."
 
 
-def _describe_saving(estimate: UntilEstimate) -> str:
+def _describe_cost(estimate: UntilEstimate) -> str:
+    tokens = f", {estimate.tokens:,} tokens" if estimate.tokens else ""
+    cost = f"cost: {estimate.drawn:,} rollouts{tokens}."
+    if not estimate.is_reached:
+        return cost
     share = 1 - estimate.drawn / max(estimate.fixed, 1)
     compared = f"{share:.0%} fewer" if share >= 0 else f"{-share:.0%} more"
-    tokens = f", {estimate.tokens:,} tokens" if estimate.tokens else ""
     what = "that finds such a difference in 80% of runs" if estimate.pair else "with this width"
     return (
-        f"cost: {estimate.drawn:,} rollouts{tokens}. A fixed design {what} takes {estimate.fixed:,} "
+        f"{cost} A fixed design {what} takes {estimate.fixed:,} "
         f"({compared} here), or {estimate.fixed_known:,} if the spread of these tasks is known beforehand."
     )

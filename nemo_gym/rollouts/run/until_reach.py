@@ -7,8 +7,9 @@ side, even if all of them agree. If rewards are spread as much as they can be, i
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Sequence
-from math import log, sqrt
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
@@ -16,7 +17,9 @@ from nemo_gym.rollouts.run.until_target import UntilTarget
 from nemo_gym.rollouts.run.until_units import DrawUnit, count_most_draws, find_units
 from nemo_gym.tables import write_number
 
-_WANTED = log(40.0)
+log = logging.getLogger(__name__)
+
+_WANTED = math.log(40.0)
 _SEQUENTIAL = 1.25
 _Z = 1.96
 
@@ -27,7 +30,7 @@ def refuse_unreachable(target: UntilTarget, plan: PlanSettings, repeats: int) ->
 
 
 def refuse_units(target: UntilTarget, units: Sequence[DrawUnit]) -> None:
-    """Raise `ConfigError` if draws of `units` cannot reach the aim."""
+    """Raise `ConfigError` if draws of `units` cannot reach the aim; warn if they do so only for rewards that agree."""
     if target.generalizes and len(units) < 2:
         raise ConfigError(
             "+generalize=true: one task says nothing about others",
@@ -43,10 +46,13 @@ def refuse_units(target: UntilTarget, units: Sequence[DrawUnit]) -> None:
             code="until_unreachable",
         )
     best, worst = find_half_widths(draws)
-    if aim is None or aim >= (worst if target.generalizes else best):
+    if aim is None or aim >= worst:
         return
     width = target.most - target.least
     shown = [write_number(width * min(half, 0.5)) for half in (best, worst)]
+    if aim >= best and not target.generalizes:
+        _warn_of_ceiling(target, shown[1])
+        return
     if target.generalizes:
         raise ConfigError(
             f"{target} cannot be promised with these {len(units):,} tasks and +generalize=true: however often each is "
@@ -64,6 +70,17 @@ def refuse_units(target: UntilTarget, units: Sequence[DrawUnit]) -> None:
     )
 
 
+def _warn_of_ceiling(target: UntilTarget, half_width: str) -> None:
+    """Tell of a ceiling that suffices only for rewards that agree. `half_width`: an aim that it suffices for."""
+    log.warning(
+        "%s needs more than +max_rollouts=%s if the rewards are spread: an aim that so many reach then is ±%s, and a "
+        "run that the ceiling ends has an interval up to four times as wide as a run that reaches its aim",
+        target,
+        target.most_rollouts,
+        half_width,
+    )
+
+
 def find_half_widths(draws: int) -> tuple[float, float]:
     """Return the half-widths after a number of draws, if all values agree, and if they are spread."""
-    return _WANTED / (2 * 0.75 * draws), _SEQUENTIAL * _Z * sqrt(0.25 / draws)
+    return _WANTED / (2 * 0.75 * draws), _SEQUENTIAL * _Z * math.sqrt(0.25 / draws)

@@ -111,7 +111,7 @@ def _read_pair(text: str) -> tuple[str, str] | None:
         raise ConfigError(
             f"+until: {match['one']} does not differ from itself",
             code="until",
-            remedy="Name two agents, each with its own model server (docs/how_many_rollouts.md).",
+            remedy="Name two agents that differ, such as in their model servers (docs/how_many_rollouts.md).",
         )
     return match["one"], match["other"]
 

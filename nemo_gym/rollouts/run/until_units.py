@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.plan.equal_tasks import row_digest
 from nemo_gym.rollouts.plan.task_rows import RepeatedTask
 from nemo_gym.rollouts.run.until_target import UntilTarget
 from nemo_gym.rows.identity import RolloutId
@@ -60,8 +61,14 @@ class DrawUnit:
 def find_units(
     target: UntilTarget, tasks: Sequence[tuple[int, Sequence[RepeatedTask]]], repeats: int
 ) -> list[DrawUnit]:
-    """Return what can be drawn. Raises `ConfigError` if there is nothing, or too little to compare."""
+    """Return what can be drawn. Raises `ConfigError` if there is nothing, or too little to compare.
+
+    With `generalize` equal tasks are drawn once: another copy tells nothing new about all tasks like these.
+    """
     number = repeats if target.generalizes else 1
+    if target.generalizes:
+        distinct = {row_digest(copies[0].task): (task, copies) for task, copies in reversed(tasks)}
+        tasks = list(reversed(distinct.values()))
     if target.pair is None:
         units = [
             DrawUnit(task, len(copies), (place,), number)

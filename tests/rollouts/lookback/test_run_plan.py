@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from random import Random
 from statistics import NormalDist, fmean, variance
@@ -10,6 +11,7 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.run_plan import describe_plan, make_plan
+from nemo_gym.rollouts.lookback.run_table import read_run_table
 from tests.rollouts.lookback.many_runs import store_models
 from tests.rollouts.stored_runs import rows_of_agents, scored_row, store
 
@@ -22,6 +24,45 @@ def test_a_plan_from_assumptions() -> None:
     assert "must differ by 6.4 points" in text
     assert "A difference of 2 points needs" in text
     assert "--until ±0.01 takes about" in text
+
+
+@pytest.mark.parametrize(
+    ("tasks", "rate", "repeats"), [(60, 0.5, 10), (60, 0.5, 1), (200, 0.7, 4), (25, 0.1, 8)]
+)
+def test_a_plan_for_all_tasks_like_these_is_never_too_narrow(tasks: int, rate: float, repeats: int) -> None:
+    """The interval of tasks that are always solved or never is that of as many tosses of one coin."""
+    plan = make_plan(tasks=tasks, repeats=repeats, rate=rate, generalizes=True, width=0.04, difference=0.05)
+    assert plan.half_width == pytest.approx(1.96 * (rate * (1 - rate) / tasks) ** 0.5, rel=1e-3)
+    assert plan.half_width == plan.clustered_half_width
+    rng, errors = random.Random(tasks), []
+    for _ in range(4000):
+        solved = sum(rng.random() < rate for _ in range(tasks))
+        errors.append(abs(solved / tasks - rate) > plan.half_width)
+    assert sum(errors) / 4000 < 0.08
+    assert (plan.repeats_for_width, plan.repeats_for_difference) == (None, None)
+    text = "\n".join(describe_plan(plan))
+    assert f"{rate:.0%} of the tasks solved in every rollout" in text
+    assert f"An interval of ±4 points cannot be shown with {tasks} tasks" in text
+
+
+def test_a_plan_names_the_interval_of_the_tables_too(tmp_path: Path) -> None:
+    (path,) = store_models(tmp_path, {"small": 0.5}, tasks=60)
+    plan = make_plan(run=path, repeats=4)
+    cell = read_run_table([path, path]).runs[0].cells["quiz"]
+    assert cell.low is not None
+    assert cell.high is not None
+    assert plan.clustered_half_width == pytest.approx((cell.high - cell.low) / 2, rel=0.03)
+    points = 100 * plan.clustered_half_width
+    told = f"Tables of runs and comparisons show the interval of all tasks like these: ±{points:.2g} points"
+    assert told in "\n".join(describe_plan(plan))
+    assert "at most ±6.9 points" in "\n".join(describe_plan(make_plan(tasks=200, repeats=4)))
+
+
+def test_one_task_says_nothing_about_others(tmp_path: Path) -> None:
+    (path,) = store_models(tmp_path, {"small": 0.5}, tasks=1)
+    assert make_plan(run=path).half_width > 0
+    with pytest.raises(ConfigError, match="one task, which says nothing about others"):
+        make_plan(run=path, generalizes=True)
 
 
 def test_a_plan_from_a_run(tmp_path: Path) -> None:

@@ -167,6 +167,7 @@ def test_rows_with_an_input_and_a_template_are_told_by_their_lines(tmp_path: Pat
 
 def test_rows_with_a_number_of_repeats_are_noted(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"responses_create_params": {"input": "x"}, "num_repeats": 4}\n' * 3)
+    rows = [{"responses_create_params": {"input": name}, "num_repeats": 4} for name in "xyz"]
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     (note,) = inspect(settings_of(DatasetFile(path, agent_name="a"))).notes
     assert note.startswith("3 rows have `num_repeats`, which has no effect there")

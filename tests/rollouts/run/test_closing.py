@@ -17,7 +17,9 @@ from nemo_gym.rollouts.run.stopping import StopReason
 from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
+from nemo_gym.tables import INTERVAL_MEANING
 from tests.rollouts.doubles import failure
+from tests.rollouts.run.test_until_estimate import MEAN, PAIR
 from tests.screens import LONG_NAMES, WIDTHS, is_as_captured
 
 AGENT = AgentSummary(
@@ -85,6 +87,13 @@ def test_in_a_pipe_the_table_has_all_columns() -> None:
         "simple_agent 120 480 440 20 15 5 0.654 0.587 to 0.722 65.4 % 80.1 % 86.2 %* 95.8 %"
     )
     assert mark == "* without the tasks that have fewer than k rewards: 9 of 120 at k = 4"
+
+
+def test_the_table_says_of_which_mean_its_intervals_are() -> None:
+    assert INTERVAL_MEANING in printed(a_summary(AGENT))
+    assert INTERVAL_MEANING not in printed(a_summary(replace(AGENT, ci95=None)))
+    assert INTERVAL_MEANING not in printed(replace(a_summary(AGENT), estimate=MEAN))
+    assert INTERVAL_MEANING in printed(replace(a_summary(AGENT), estimate=PAIR))
 
 
 def test_failures_and_truncations_have_their_causes() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from math import sqrt
 from pathlib import Path
+from statistics import median
 
 import orjson
 import pytest
 
+from nemo_gym import clock
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rollouts.run.until_estimate import UntilEstimate, describe_closing
@@ -298,3 +301,32 @@ def test_a_run_without_an_aim_imports_none_of_this() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_tasks_without_a_draw_are_counted(tmp_path: Path) -> None:
+    estimate = estimate_of(await run_until(tmp_path, RandomAgents({AGENT: [0.5] * 300}), 300, until="±20%"))
+    drawn = {draw["unit"] for draw in read_draws(tmp_path)}
+    assert estimate.undrawn == 300 - len(drawn) > 0
+
+
+class Seeded(clock.Sources):
+    def rng(self) -> random.Random:
+        return random.Random(5)
+
+
+async def test_an_interval_costs_what_the_documentation_says(tmp_path: Path) -> None:
+    """Its width over that of a fixed design with as many rollouts: 1.96 standard errors to either side."""
+    rng = random.Random(1)
+    means = [rng.random() for _ in range(60)]
+    within = sum(mean * (1 - mean) for mean in means) / 60
+
+    async def measure(name: str, until: str, ceiling: int | None) -> float:
+        (folder := tmp_path / name).mkdir()
+        agents = RandomAgents({AGENT: means})
+        estimate = estimate_of(await run_until(folder, agents, 60, until=until, max_rollouts=ceiling))
+        return estimate.half_width / (1.96 * sqrt(within / estimate.rollouts))
+
+    with clock.replaced_by(Seeded()):
+        reached = [await measure(f"reached_{number}", "±4%", None) for number in range(3)]
+        assert 1.1 < median(reached) < 1.8
+        assert 2.2 < await measure("ended", "±3%", 200) < 4.5

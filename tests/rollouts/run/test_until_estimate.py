@@ -44,6 +44,35 @@ def test_an_aim_that_was_not_reached_and_unknown_rewards() -> None:
     assert "all tasks like these 200" in text
 
 
+def test_nothing_is_saved_before_the_aim_is_reached() -> None:
+    for estimate in (MEAN, PAIR):
+        text = closing(replace(estimate, is_reached=False, ceiling="+max_rollouts=4810", tokens=9))
+        assert "cost: 4,810 rollouts, 9 tokens." in text
+        assert "fixed design" not in text
+
+
+def test_tasks_without_a_draw_are_told() -> None:
+    told = "these 200 tasks would have if each were attempted without end (3 of them had their chance at every draw"
+    assert told in closing(replace(MEAN, undrawn=3))
+    assert "had their chance" not in closing(MEAN)
+    assert "had their chance" not in closing(replace(MEAN, undrawn=3, generalizes=True))
+
+
+def test_a_limit_at_0_is_no_difference_of_0() -> None:
+    below, above = replace(PAIR, low=-0.04, high=0.0), replace(PAIR, low=0.0, high=0.04)
+    assert (
+        "b is better than a, at 95 % confidence: the whole interval is below 0, without 0 itself."
+        in closing(below)
+    )
+    assert (
+        "a is better than b, at 95 % confidence: the whole interval is above 0, without 0 itself."
+        in closing(above)
+    )
+    small = closing(replace(PAIR, low=0.00025, high=0.0009))
+    assert "by more than 0.00025, at 95 % confidence." in small
+    assert "more than 0.000," not in small
+
+
 def test_a_pair() -> None:
     assert "a is better than b, by more than 0.010, at 95 % confidence." in closing(PAIR)
     assert "b is better than a, by more than 0.010, at 95 % confidence." in closing(

@@ -48,10 +48,25 @@ def test_a_width_that_is_promised_is_not_refused() -> None:
     refuse_units(target_of("a differs from b", max_rollouts=10), [DrawUnit(0, 2, (0, 1))])
 
 
+def test_a_ceiling_that_suffices_only_if_rewards_agree_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    refuse_units(target_of("±9%", max_rollouts=200), units_of(60))
+    assert not caplog.text
+    refuse_units(target_of("±3%", max_rollouts=200), units_of(60))
+    assert f"is ±{1.25 * 1.96 * (0.25 / 200) ** 0.5:.3f}" in caplog.text
+
+
 def test_the_tasks_of_a_plan_are_counted(tmp_path: Path) -> None:
     path = write_dataset(tmp_path / "tasks.jsonl", 20)
     with pytest.raises(ConfigError, match="these 20 tasks"):
         refuse_unreachable(target_of(generalize=True), PlanSettings((DatasetFile(path),)), 1)
+
+
+def test_copies_of_tasks_promise_no_narrower_interval(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "tasks.jsonl", 60)
+    path.write_bytes(3 * path.read_bytes())
+    plan, width = PlanSettings((DatasetFile(path),)), 1.25 * 1.96 * (0.25 / 60) ** 0.5
+    with pytest.raises(ConfigError, match=f"these 60 tasks .* about ±{width:.3f} wide"):
+        refuse_unreachable(target_of("±9%", generalize=True), plan, 1)
 
 
 def test_no_interval_is_narrower_than_the_best() -> None:

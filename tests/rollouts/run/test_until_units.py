@@ -57,6 +57,15 @@ def test_all_repeats_of_a_task_are_one_draw() -> None:
     assert unit.value([(1.0, 1.0), (0.0, 0.0), (0.5, 0.5)]) == (0.5, 0.5)
 
 
+def test_equal_tasks_are_drawn_once_as_a_sample_and_each_as_a_task_of_its_own() -> None:
+    tasks = [
+        (number, [RepeatedTask(TaskShaper().shape_row(task_row(number % 4, id=str(number))), 9)])
+        for number in range(12)
+    ]
+    assert [unit.task for unit in find_units(target_of(generalize=True), tasks, 1)] == [0, 1, 2, 3]
+    assert len(find_units(target_of(), tasks, 1)) == 12
+
+
 def test_agents_that_attempt_no_task_are_named_with_those_that_do() -> None:
     with pytest.raises(
         ConfigError, match="no task is attempted by smal; the agents of these tasks: large, small"
