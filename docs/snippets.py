@@ -9,9 +9,9 @@ changes that. Readers of the site do not see it:
     <!-- starts: servers are ready -->        the block is ended as soon as this is printed
     <!-- exit code: 1 -->                     the block ends with this code
 
-A block that names a file, as in "```python my/app.py", is that file. A comment that begins with `bash`, `python` or
-`bash until: …` is a block that readers do not see, for the preparation of others. Blocks of JSON, TOML and YAML are
-parsed. Blocks without a language are the output of the block before.
+A block whose title is a path, as in ```python title="my/app.py", is that file. A comment that begins with `bash`,
+`python` or `bash until: …` is a block that readers do not see, for the preparation of others. Blocks of JSON, TOML and
+YAML are parsed. Blocks without a language are the output of the block before.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ DOCS = Path(__file__).resolve().parent
 MARKS = ("not run", "run by", "until", "starts", "exit code")
 TEXT_THAT_IS_NO_COMMAND = frozenset({"…", "..."})
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>[a-z ]+): (?P<value>[^\n]*) -->\n)?```(?P<language>\w*)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$"
+    r"^(?:<!-- (?P<mark>[a-z ]+): (?P<value>[^\n]*) -->\n)?"
+    r'```(?P<language>\w*)(?: title="(?P<file>[^"\n]+)")?\n(?P<text>.*?)^```$'
     r"|^<!-- (?P<hidden>bash|python)(?: until: (?P<ready>[^\n]+))?\n(?P<prepares>.*?)^-->$",
     re.MULTILINE | re.DOTALL,
 )

@@ -39,5 +39,5 @@ def test_from_nothing_to_scored_rollouts(tmp_path: Path) -> None:
 
 def test_the_environment_on_the_page_is_one_file_of_thirty_lines_of_code_or_fewer() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    code = page.partition("```python resources_servers/drawers/app.py\n")[2].partition("```")[0]
+    code = page.partition('```python title="resources_servers/drawers/app.py"\n')[2].partition("```")[0]
     assert 20 < len([line for line in code.splitlines() if line]) <= 30
