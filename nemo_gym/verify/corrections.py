@@ -40,6 +40,8 @@ _RETRACTION = re.compile(
       | {_MAYBE_EXCLAIMED}i\s+(?:was|am|stand)\s+(?:wrong|mistaken|corrected)
       | {_MAYBE_EXCLAIMED}(?:i|we)\s+(?:(?:do\s+not|don['’]t)\s+(?:have|know)\s+(?:a|an|the|any)|have\s+no)\s+
         (?:\w+\s+)?(?:answer|result|solution|idea)\b
+      | {_SURELY_EXCLAIMED}(?:i|we)\s+(?:really\s+|honestly\s+)?(?:do\s+not|don['’]t)\s+know\s+
+        (?:what|which|whether|who)\b
       | {_MAYBE_EXCLAIMED}(?:please\s+)?(?:scratch|strike|ignore|disregard|forget)\s+(?:that|this|the\s+above|{_ANSWER})
         (?!\s+\w+\s+(?:if|because)\b)
       | {_MAYBE_EXCLAIMED}i\s+(?:take\s+(?:that|it|this)\s+back|retract)

@@ -21,11 +21,11 @@ _BAD = (
 )
 _IS = r"(?:is|was|are|were|would\s+be|must\s+be|has\s+been|can\s+be|seems|looks)"
 _IS_NOT = r"(?:isn['’]t|wasn['’]t|cannot\s+be|can['’]t\s+be)(?!\s+(?:wrong|incorrect|false))"
-_IS_BAD = rf"(?:['’]s|\s+{_IS})\s+(?:clearly\s+|obviously\s+|definitely\s+|also\s+)?{_BAD}|\s+{_IS_NOT}"
+_IS_BAD = rf"(?:(?:['’]s|\s+{_IS})\s+(?:clearly\s+|obviously\s+|definitely\s+|also\s+)?{_BAD}|\s+{_IS_NOT})"
 _NO_OTHER = r"(?:(?!\b(?-i:[A-HJ-Z])\b|\b(?:options?|choices?|others?)\b)[^.!?\n])"
 _DENIED_AFTER = re.compile(
-    rf"{_EDGE}(?:(?:which|that|it|this|{_STATES})?(?:{_IS_BAD}))"
-    rf"|{_NO_OTHER}{{0,80}}[.,;:–—-]\s*(?:but|however|yet|though|no|wait|actually|and)?,?\s*(?:that|this|it|which)(?:{_IS_BAD})",
+    rf"{_EDGE}(?:(?:which|that|it|this|{_STATES})?{_IS_BAD})"
+    rf"|{_NO_OTHER}{{0,80}}[.,;:–—-]\s*(?:but|however|yet|though|no|wait|actually|and)?,?\s*(?:that|this|it|which){_IS_BAD}",
     re.IGNORECASE,
 )
 _DENIED_BEFORE = re.compile(

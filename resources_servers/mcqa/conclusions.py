@@ -140,7 +140,7 @@ _ONLY = re.compile(
 _SUPPOSED = re.compile(
     r"\b(?:if|unless|suppose|assum\w+|were|would\s+(?:be|have)|might|may|could|maybe|perhaps|possibly|probably|unsure"
     r"|whether|some|many|most\s+(?:people|students)|students?|people|someone|others?|wrongly|mistakenly"
-    r"|guess|going\s+to|consider)\b[^.;!?]*$",
+    r"|guess|going\s+to|consider|unlike|(?<=,\s)where)\b[^.;!?]*$",
     re.IGNORECASE,
 )
 _DENIED = re.compile(

@@ -157,6 +157,10 @@ _CHANGED = re.compile(r"[-−+<>≤≥≠~≈±^/*×·√]\s*\Z")
 """A sign before a number or a formula that makes another one of it."""
 
 
+_RELATIVE = re.compile(r",\s+(?:whose|which|who|where|when)\b[^,]*\Z")
+"""A clause about another thing, which is still open: "made by ribosomes, whose parts come from the nucleus"."""
+
+
 def _find_stated_text(sentence: str, options: Options) -> str | None:
     """Return the only option whose text a sentence names, at its end and after its verb."""
     said = sentence.strip(" .!*_")
@@ -166,7 +170,7 @@ def _find_stated_text(sentence: str, options: Options) -> str | None:
         return None
     own = plain_text(options[longest]).strip(" .")
     lead = said[: len(said) - len(own)]
-    if _CHANGED.search(lead) or find_aside(lead) is not None:
+    if _CHANGED.search(lead) or _RELATIVE.search(lead) or find_aside(lead) is not None:
         return None
     is_stated = _STATES.search(lead) is not None or _PLACES.search(lead) is not None
     if not said.lower().endswith(own.lower()) or _OPEN.search(lead) or not is_stated:

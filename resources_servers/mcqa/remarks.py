@@ -68,7 +68,7 @@ _ABOUT_IT = re.compile(
     r"\W*(?:but\s+)?(?:it|this|that|which)(?:['’]s|\s+(?:is|was|seems|looks))\b", re.IGNORECASE
 )
 _IDIOM = re.compile(
-    r"\b(?:no\s+(?:doubt|question)|without\s+(?:a\s+|any\s+)?(?:doubt|question)|beyond\s+(?:a\s+|any\s+)?doubt)\b"
+    r"\bnot\s+to\s+be\s+(?:confused|mixed\s+up|mistaken)\b[^.;)]*|\b(?:no\s+(?:doubt|question)|without\s+(?:a\s+|any\s+)?(?:doubt|question)|beyond\s+(?:a\s+|any\s+)?doubt)\b"
     r"|\b(?:all\s+)?(?:the\s+)?(?:others?|rest|everything\s+else|none\s+of\s+the\s+others|(?:other|remaining)\s+(?:two\s+|three\s+|four\s+)?(?:options|choices|answers|ones|two|three|four))\s+(?:is|are|were|do|does|can|fits?)"
     r"(?=\W|n['’]t)[^.;]*|\bnot\s+surprisingly\b|\bno\s+other\s+\w+|\bnot\s+(?:the\s+other\s+way\s+a?round|vice\s+versa|conversely)\b"
     r"|\b(?:rather\s+than|instead\s+of|as\s+opposed\s+to|unlike|over)\s+(?:option\s+)?\(?[A-Z]\b",
