@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Generator, Iterator
 
@@ -13,6 +14,9 @@ from nemo_gym.json_objects import replace_surrogates
 
 settings.register_profile("gym", deadline=None)  # no test asserts a time
 settings.load_profile("gym")
+
+os.environ.pop("COLUMNS", None)  # readline sets it, and pytest imports that: programs would wrap what they print
+os.unsetenv("COLUMNS")  # so that os.environ does not know of it in the first process
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN

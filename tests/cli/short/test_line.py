@@ -87,7 +87,7 @@ def test_wrong_names_as_json(tmp_path: Path) -> None:
 
 
 def test_a_piped_list_has_one_whole_line_for_each_entry(tmp_path: Path) -> None:
-    lines = gym(tmp_path, "list", "models").stdout.splitlines()
+    lines = gym(tmp_path, "list", "models", COLUMNS="").stdout.splitlines()
     assert lines[0].startswith("models (")
     assert [line.split()[0] for line in lines[1:3]] == ["name", "azure_openai_model"]
     assert lines[2].endswith("a version in the query")
