@@ -17,6 +17,7 @@ from nemo_gym.metrics._aggregate import AggregateResult as AggregateResult
 from nemo_gym.metrics._aggregate import aggregate as aggregate
 from nemo_gym.metrics._aggregate import average_agents as average_agents
 from nemo_gym.metrics._aggregate import has_partial_rewards as has_partial_rewards
+from nemo_gym.metrics._aggregate import is_error_of_mean as is_error_of_mean
 from nemo_gym.metrics._aggregate import measure_interval as measure_interval
 from nemo_gym.metrics._aggregate import read_pass_curve as read_pass_curve
 from nemo_gym.metrics._aggregate import reward_by_k as reward_by_k

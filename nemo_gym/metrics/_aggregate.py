@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from nemo_gym.failures import InputError
-from nemo_gym.metrics._families import Planned, TaskScores, score_families
+from nemo_gym.metrics._families import STD_ERR_ACROSS_TASKS, Planned, TaskScores, score_families
 from nemo_gym.metrics._table import RecordTable, TaskPlaces
 from nemo_gym.metrics.estimators import (
     Clusters,
@@ -276,6 +276,11 @@ def _estimate_mean_errors(name: str, clusters: Clusters) -> dict[str, float]:
     return finite(
         {f"std_err/{name}": error, f"ci95_low/{name}": interval.low, f"ci95_high/{name}": interval.high}
     )
+
+
+def is_error_of_mean(key: str) -> bool:
+    """Return whether a metric is a standard error over tasks, or a bound of an interval that is made of one."""
+    return key.startswith(("std_err/", "ci95_low/", "ci95_high/")) or key.endswith(f"/{STD_ERR_ACROSS_TASKS}")
 
 
 def reward_interval(metrics: Mapping[str, Any]) -> Interval | None:

@@ -165,7 +165,11 @@ class RunExecution:
         """
         if self.options.count_missing_rollouts_as_zero:
             await asyncio.to_thread(self.metrics.note_missing, plan)
-        environment = EnvironmentMetrics(self.caller, max_rows=self.options.environment_metrics_max_rows)
+        environment = EnvironmentMetrics(
+            self.caller,
+            max_rows=self.options.environment_metrics_max_rows,
+            has_equal_tasks=bool(self.clusters),
+        )
         models = [*models_with_ids(self.servers, self.gym.config)]
         written: tuple[dict[str, AggregateResult], list[str]]
         written, _, _ = await asyncio.gather(

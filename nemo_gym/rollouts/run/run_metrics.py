@@ -30,6 +30,7 @@ from nemo_gym.metrics import (
     ToolTally,
     VerdictTally,
     average_agents,
+    is_error_of_mean,
     read_measurements,
     read_record,
 )
@@ -173,10 +174,11 @@ class RunMetrics:
 class EnvironmentMetrics:
     """Requests the metrics of environments from their agents."""
 
-    def __init__(self, caller: Caller, *, max_rows: int) -> None:
-        """`max_rows` bounds the request; with 0 rows there is none."""
+    def __init__(self, caller: Caller, *, max_rows: int, has_equal_tasks: bool = False) -> None:
+        """`max_rows` bounds the request; with 0 rows there is none. `has_equal_tasks`: some tasks repeat another."""
         self._caller = caller
         self._max_rows = max_rows
+        self._has_equal_tasks = has_equal_tasks
         self.notes: list[str] = []
         """The reasons why environment metrics are missing."""
 
@@ -204,7 +206,7 @@ class EnvironmentMetrics:
                 continue
             own = await self._ask(agent, body)
             if own is not None:
-                extended[agent] = combine(result, own)
+                extended[agent] = combine(result, _drop_errors(own) if self._has_equal_tasks else own)
         return extended
 
     async def _ask(self, agent: str, body: bytes) -> Mapping[str, Any] | None:
@@ -241,6 +243,18 @@ def _build_request(rows: Path, agent: str | None, most: int, further: Iterable[b
         if len(body) > most:
             return None
     return bytes(body.removesuffix(b",")) + b"]}"
+
+
+def _drop_errors(own: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return environment metrics without their standard errors and intervals, which take equal tasks for different."""
+    figures = ((part, own.get(part) or {}) for part in ("agent_metrics", "key_metrics"))
+    return {
+        **own,
+        **{
+            part: {key: value for key, value in of.items() if not is_error_of_mean(key)}
+            for part, of in figures
+        },
+    }
 
 
 def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResult:

@@ -121,6 +121,30 @@ async def test_an_environments_own_metrics_join_the_standard_ones(tmp_path: Path
     assert asking.notes == []
 
 
+async def test_the_intervals_of_an_environment_do_not_replace_those_that_know_equal_tasks(
+    tmp_path: Path,
+) -> None:
+    own = {
+        "agent_metrics": {
+            "accuracy": 0.9,
+            "std_err/reward": 0.01,
+            "ci95_low/reward": 0.49,
+            "ci95_high/reward": 0.51,
+            "pass@1/reward/std_err_across_tasks": 1.0,
+            "pass@1/accuracy/std_err_across_tasks": 1.0,
+            "pass@1/accuracy/std_dev_across_runs": 2.0,
+        },
+        "key_metrics": {"accuracy": 0.9, "std_err/accuracy": 0.01},
+    }
+    results, rows = results_and_rows(tmp_path)
+    reply = environment(200, orjson.dumps(own))
+    asking = EnvironmentMetrics(reply, max_rows=100, has_equal_tasks=True)
+    extended = (await asking.extend(results, rows))["a"]
+    kept = {"accuracy": 0.9, "pass@1/accuracy/std_dev_across_runs": 2.0}
+    assert extended["agent_metrics"] == results["a"]["agent_metrics"] | kept
+    assert extended["key_metrics"] == {"accuracy": 0.9}
+
+
 @pytest.mark.parametrize(
     ("status", "body", "note"),
     [
