@@ -66,6 +66,7 @@ def _document(found: TellingTasks) -> dict[str, object]:
         }
         if smaller
         else None,
+        "notes": found.notes,
     }
 
 
@@ -87,6 +88,7 @@ def _describe(found: TellingTasks) -> Iterator[str]:
         )
     elif models > 1:
         yield "No smaller set ranks the models the same in nine of ten resampled runs."
+    yield from (f"note: {note}" for note in found.notes)
 
 
 main = COMMAND.entry_point(show_tasks)

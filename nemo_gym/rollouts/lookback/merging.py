@@ -91,10 +91,12 @@ def merge_shards(
         rows, failures, tasks = (_Lines(kind, numbering.identities) for kind in zip(*stored, strict=True))
         rows.refuse_overlaps()
         tasks.refuse_other_tasks()
-        metrics = _MergedMetrics(zero_classes, rows, failures, counts_missing_as_zero)
+        metrics = _MergedMetrics(zero_classes, rows, counts_missing_as_zero)
         _write_rows(rows, files.rows, opened, metrics, accounts)
         _write_lines(failures, files.failures, opened, metrics.note_failure)
         _write_lines(tasks, files.materialized_inputs, opened, metrics.note_task)
+        if counts_missing_as_zero:
+            metrics.refuse_other_plan(accounts)
         planned = _merge_planned(runs, numbering, shares_tasks=not renumber and rows.shares_tasks())
         results = metrics.run.results(planned)
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(write_document(results))
@@ -250,9 +252,7 @@ class _Lines:
 class _MergedMetrics:
     """The metrics of the merged lines."""
 
-    def __init__(
-        self, zero_classes: Collection[str], rows: _Lines, failures: _Lines, counts_missing: bool
-    ) -> None:
+    def __init__(self, zero_classes: Collection[str], rows: _Lines, counts_missing: bool) -> None:
         self._clusters = TaskClusters()
         self.run = RunMetrics(zero_classes, self._clusters.firsts)
         self.scored = 0
@@ -260,7 +260,9 @@ class _MergedMetrics:
         self.failures = 0
         """Failed attempts."""
         self._rows = rows.identities()
-        self._settled = self._rows | failures.identities()
+        self._settled = set(self._rows)
+        self._imputed = 0
+        """Missing rollouts that count as reward 0."""
         self._failed: set[tuple[RolloutId, int]] = set()
         """The attempts of rows without a score."""
         self._counts_missing = counts_missing
@@ -279,6 +281,8 @@ class _MergedMetrics:
     def note_failure(self, identity: RolloutId, line: bytes, path: Path) -> None:
         """Add a failed attempt, unless it stands among the rows. Raises `ConfigError` for a damaged one."""
         row = _read(identity, line, path)
+        if is_terminal(row):
+            self._settled.add(identity)
         if (identity, read_attempt(row)) not in self._failed:
             self.failures += 1
             self.run.note_row(row, line, is_final=identity not in self._rows and is_terminal(row))
@@ -290,6 +294,25 @@ class _MergedMetrics:
             self._clusters.add(identity.task, row)
         if self._counts_missing and identity not in self._settled:
             self.run.note_missing([PlannedAttempt(identity, read_agent_or_unknown(row), line)])
+            self._imputed += 1
+
+    def refuse_other_plan(self, accounts: Sequence[RunAccount]) -> None:
+        """Raise `ConfigError` if the task rows are not those of the plan, so that they do not tell what is missing.
+
+        A run that was stopped has no task rows of what it did not begin; one whose tasks changed has those of old tasks.
+        """
+        plans = [account.progress.planned for account in accounts]
+        planned = sum(plan or 0 for plan in plans) - sum(account.copies for account in accounts)
+        found = len(self._settled) + self._imputed
+        if None in plans or planned == found:
+            return
+        raise ConfigError(
+            f"{planned:,} rollouts were planned, but rows, failures and task rows are of {found:,}: what is missing "
+            "cannot be counted as reward 0",
+            code="unknown_missing",
+            remedy="Attempt what is missing first (the run's own command with --resume). With "
+            "+count_missing_rollouts_as_zero=true that command counts it itself, because it knows the whole plan.",
+        )
 
 
 def _read(identity: RolloutId, line: bytes, path: Path) -> AnyRow:

@@ -262,5 +262,4 @@ def _notes(tables: Sequence[ScoreTable], columns: Mapping[str, AlignedMeans]) ->
     left = {name for table in tables for name in table.environments} - set(columns)
     if left:
         notes.append(f"not compared, because a model lacks them: {', '.join(sorted(left))}")
-    notes += dict.fromkeys(f"{table.path}: {table.estimate}" for table in tables if table.estimate)
-    return notes
+    return [*notes, *dict.fromkeys(note for table in tables for note in table.notes)]

@@ -50,6 +50,8 @@ class EvaluationPlan:
     sequential_rollouts: int | None
     """About how many rollouts a run with `until` takes for the width."""
     tokens_per_rollout: float | None
+    notes: list[str]
+    """Sentences on the runs that the spread is of."""
 
     @property
     def clustered_half_width(self) -> float:
@@ -75,9 +77,10 @@ def make_plan(
 
     Raises `ConfigError` if neither a run nor a number of tasks is given, or if a run cannot tell its spread.
     """
-    table = read_scores(run) if run is not None else None
+    tables = [_read_tasks(path) for path in (run, against) if path is not None]
+    table, other = tables[0] if run is not None else None, tables[1] if len(tables) > 1 else None
     count = tasks or _count_tasks(table)
-    spread, apart, assumption = _find_spread(table, against, rate, generalizes)
+    spread, apart, assumption = _find_spread(table, other, rate, generalizes)
     own, both = (Spread(spread.within, each if generalizes else 0.0) for each in (spread.between, apart))
     return EvaluationPlan(
         assumption=assumption,
@@ -98,7 +101,19 @@ def make_plan(
         repeats_for_width=count_repeats_for_width(own, count, width) if width else None,
         sequential_rollouts=count_sequential_rollouts(own, width) if width and not generalizes else None,
         tokens_per_rollout=table.output_tokens / table.rollouts if table and table.output_tokens else None,
+        notes=[note for each in tables for note in each.notes],
     )
+
+
+def _read_tasks(path: Path) -> ScoreTable:
+    """Return the scores of a run, its equal tasks as one: another copy of a task tells nothing of others."""
+    table = read_scores(path)
+    joined = table.join_equal_tasks()
+    if copies := len(table.tasks) - len(joined.tasks):
+        joined.notes.append(
+            f"{path}: {copies:,} of {len(table.tasks):,} tasks repeat another one; the plan takes equal tasks for one"
+        )
+    return joined
 
 
 def _count_tasks(table: ScoreTable | None) -> int:
@@ -112,7 +127,7 @@ def _count_tasks(table: ScoreTable | None) -> int:
 
 
 def _find_spread(
-    table: ScoreTable | None, against: Path | None, rate: float, generalizes: bool
+    table: ScoreTable | None, other: ScoreTable | None, rate: float, generalizes: bool
 ) -> tuple[Spread, float, str]:
     """Return the spread of rewards, the variance of differences between tasks, and where both come from."""
     if table is None:
@@ -125,10 +140,10 @@ def _find_spread(
             code="too_few_tasks",
             remedy="Plan from a run of more tasks, or without --generalize: then the mean is that of this task.",
         )
-    if against is None:
+    if other is None:
         return spread, spread.between, assumption
-    apart = _measure_differences(table, read_scores(against), spread.within)
-    return spread, apart, f"{assumption} and their differences from {against}"
+    apart = _measure_differences(table, other, spread.within)
+    return spread, apart, f"{assumption} and their differences from {other.path}"
 
 
 def _describe_rate(rate: float, generalizes: bool) -> str:
@@ -218,6 +233,7 @@ def describe_plan(plan: EvaluationPlan) -> Iterator[str]:
             f"A run with --until ±{plan.width:g} takes about {plan.sequential_rollouts:,} rollouts, fewer where tasks "
             "are sure, and needs no assumption."
         )
+    yield from (f"note: {note}" for note in plan.notes)
 
 
 def _describe_need(plan: EvaluationPlan, repeats: int | None, what: str, models: int) -> str:

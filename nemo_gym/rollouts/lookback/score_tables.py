@@ -15,7 +15,6 @@ from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import read_record
-from nemo_gym.rollouts.lookback.account import describe_estimate
 from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
@@ -50,9 +49,8 @@ class ScoreTable:
     environments: dict[str, dict[TaskKey, ScoredTask]]
     output_tokens: float = 0.0
     rollouts: int = 0
-    estimate: str | None = None
-    """What a run estimates that drew uncertain tasks more often, so that it is no mean of its rows."""
-
+    notes: list[str] = field(default_factory=list)
+    """The sentences of the run's account: rows that lack, several codes, an estimate that is no mean of the rows."""
     whole_tasks: bool = True
     """Whether all fields of a task identify it, not its input alone."""
 
@@ -65,6 +63,16 @@ class ScoreTable:
     def shares_tasks(self) -> bool:
         """Return whether several agents attempt a task."""
         return sum(map(len, self.environments.values())) > len(self.tasks)
+
+    def join_equal_tasks(self) -> ScoreTable:
+        """Return the table with equal tasks as one, whose scores are those of all of them."""
+        joined: dict[str, dict[TaskKey, ScoredTask]] = {}
+        for name, tasks in self.environments.items():
+            own = joined.setdefault(name, {})
+            for (content, _), task in tasks.items():
+                first = own.setdefault((content, 0), ScoredTask(task.index, task.title))
+                first.scores.extend(task.scores)
+        return replace(self, environments=joined)
 
     def list_samples(self) -> list[dict[tuple[str, TaskKey], list[float]]]:
         """Return the scores of the tasks of which a spread can be measured together.
@@ -96,14 +104,14 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             name_run(path, told),
             digest(told)[:_DIGITS] if told else None,
             {},
-            estimate=describe_estimate(run.files),
             whole_tasks=whole_tasks,
         )
-        keys = TaskKeys(run, whole=whole_tasks)
+        keys, account = TaskKeys(run, whole=whole_tasks), run.open_account()
         for identity in sorted(run.scored):
             row = run.scored.row(identity)
             agent, key = keys.find(identity, row)
             value = read_record(row).measurements.get(score)
+            account.add_score(row, value)
             if value is None:
                 continue
             tasks = table.environments.setdefault(agent, {})
@@ -112,6 +120,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             tasks[key].scores.append(value)
             table.rollouts += 1
             table.output_tokens += float(read_usage(row).get("output_tokens") or 0)
+        table.notes = list(account.notes())
     if not table.rollouts:
         raise ConfigError(f"no row of {path} has the score {score!r}", code="nothing_to_compare")
     return table

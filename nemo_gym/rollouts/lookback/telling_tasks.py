@@ -50,6 +50,8 @@ class TellingTasks:
     tasks: list[TellingTask]
     smaller: SmallerSet | None
     """Places in `tasks`."""
+    notes: list[str]
+    """The sentences of the runs' accounts."""
 
     def count_kinds(self) -> dict[TaskKind, int]:
         """Return the number of tasks of each kind."""
@@ -94,7 +96,8 @@ def find_telling_tasks(paths: Sequence[Path], *, score: str | None = None) -> Te
         )
         for place, each, information in zip(order, rewards, describe_tasks(rewards), strict=True)
     ]
-    return TellingTasks([table.label for table in tables], tasks, choose_smaller_set(rewards))
+    notes = list(dict.fromkeys(note for table in tables for note in table.notes))
+    return TellingTasks([table.label for table in tables], tasks, choose_smaller_set(rewards), notes)
 
 
 def _split(table: ScoreTable, *, is_alone: bool) -> list[ScoreTable]:
