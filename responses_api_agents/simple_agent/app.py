@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 from fastapi import HTTPException
 from pydantic import ConfigDict, Field
@@ -47,14 +48,8 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         params = episode.params
         tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
         policy = Policy(self.server_client, self.config.model_server.name, Trajectory(params))
-        try:
-            async with asyncio.timeout(episode.agent_timeout_s) as limit:
-                reason = await policy.take_turn(tools, self.config.max_steps)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            reason = EndReason.TIMED_OUT
-        return policy.trajectory.end(reason)
+        limit_s, turn = episode.agent_timeout_s, policy.take_turn(tools, self.config.max_steps)
+        return policy.trajectory.end(await (turn if limit_s is None else _take_within(limit_s, turn)))
 
     async def _seed_agent_session_state(self, body: AgentSeedSessionRequest) -> AgentSessionState:
         """Accept direct access to tools: those of its resources server, which it calls in the rollout's session."""
@@ -62,6 +57,17 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             if access.required and access.kind != "direct_http":
                 raise HTTPException(422, f"simple_agent cannot use the tools {access.name} by {access.kind}")
         return AgentSessionState(body)
+
+
+async def _take_within(seconds: float, turn: Awaitable[EndReason]) -> EndReason:
+    """Take a turn, or the part of it that fits into its time."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await turn
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return EndReason.TIMED_OUT
 
 
 if __name__ == "__main__":

@@ -220,5 +220,6 @@ def test_the_line_of_all_agents_is_described_and_marks_name_their_agent() -> Non
         "* without the tasks that have fewer than k rewards, counted for each agent: 2 of 240 at k = 1, 12 of 240 at "
         "k = 4"
     )
-    assert lines[5].startswith("overall: counts are of all agents; the other figures are the means")
+    (about,) = (line for line in lines if line.startswith("overall: "))
+    assert about == "overall: counts are of all agents; the other figures are the means of those of the agents"
     assert not [line for line in printed(a_summary(AGENT)) if line.startswith("overall")]
