@@ -155,7 +155,7 @@ def _last_start_in(path: Path, homes: tuple[Path, ...], changed_ns: int, size: i
     starts = found.content.get("starts")
     if not isinstance(starts, list):
         return LastStart(None, found.mark_damaged(path, "has no list `starts`").problem)
-    facts = read_facts(found.content.get("identity"), starts[-1] if starts else None)
+    facts = read_facts(found.content.get("identity"), starts)
     if not starts:
         return LastStart(facts=facts)
     try:

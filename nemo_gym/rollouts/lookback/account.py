@@ -103,6 +103,8 @@ class RunAccount:
             yield f"{self.path}: the last row is incomplete and left out"
         if self.estimate is not None:
             yield f"{self.path}: {self.estimate}"
+        if changed := self.progress.changed:
+            yield f"{self.path}: its rows were made with several settings: {'; '.join(changed)}"
         if self.has_codes:
             means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
             yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"

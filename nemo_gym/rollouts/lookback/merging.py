@@ -299,7 +299,7 @@ class _MergedMetrics:
     def refuse_other_plan(self, accounts: Sequence[RunAccount]) -> None:
         """Raise `ConfigError` if the task rows are not those of the plan, so that they do not tell what is missing.
 
-        A run that was stopped has no task rows of what it did not begin; one whose tasks changed has those of old tasks.
+        A run that was stopped has none of what it did not begin; one whose tasks changed has those of old tasks.
         """
         plans = [account.progress.planned for account in accounts]
         planned = sum(plan or 0 for plan in plans) - sum(account.copies for account in accounts)

@@ -161,7 +161,7 @@ def describe_run(path: Path) -> Iterator[str]:
     if found is None:
         return
     start = found.starts[-1] if found.starts else {}
-    facts = read_facts(found.identity, start)
+    facts = read_facts(found.identity, found.starts)
     sampling = ", ".join(f"{name} {value}" for name, value in facts.sampling.items())
     for title, text in (
         ("Model", ", ".join(facts.models)),

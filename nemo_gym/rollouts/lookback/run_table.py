@@ -7,7 +7,7 @@ those of the run's metrics, over all of its tasks; a paired difference is over t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -32,7 +32,13 @@ from nemo_gym.rollouts.lookback.comparison import (
     list_clusters,
     task_title,
 )
-from nemo_gym.rollouts.lookback.score_tables import DEFAULT_SCORE, ScoredTask, label_runs, name_run
+from nemo_gym.rollouts.lookback.score_tables import (
+    DEFAULT_SCORE,
+    ScoredTask,
+    label_runs,
+    name_run,
+    read_manifest,
+)
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.lookback.task_clusters import find_clusters
 from nemo_gym.rollouts.output.files import RunFiles
@@ -176,9 +182,9 @@ def read_run_table(
     run. With `problems`, damaged lines are left out, and described there.
     """
     whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
-    manifests = [_read_manifest(RunFiles.from_existing(path).manifest) for path in paths]
+    manifests = [read_manifest(RunFiles.from_existing(path).manifest) for path in paths]
     labels = label_runs(
-        [name_run(path, each.identity if each else {}) for path, each in zip(paths, manifests, strict=True)],
+        [name_run(path, each) for path, each in zip(paths, manifests, strict=True)],
         paths,
     )
     runs = tuple(
@@ -189,12 +195,6 @@ def read_run_table(
     pairs = tuple(_pair_all(runs, environments, whole_tasks=whole))
     differences = find_differences([each.identity if each else None for each in manifests])
     return RunTable(score, runs, environments, pairs, tuple(differences))
-
-
-def _read_manifest(path: Path) -> Manifest | None:
-    with suppress(ConfigError):  # the figures of a run need no manifest
-        return Manifest.read(path)
-    return None
 
 
 def _read_run(
@@ -228,7 +228,7 @@ def _read_run(
     return TableRun(
         path,
         label,
-        read_facts(manifest.identity, start) if manifest is not None else RunFacts(),
+        read_facts(manifest.identity, manifest.starts) if manifest is not None else RunFacts(),
         start.get("started_at"),
         {
             agent: _build_cell(agent, each.result()["agent_metrics"], score)

@@ -7,11 +7,10 @@ their names. Tasks are recognized by their content.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import read_record
@@ -19,7 +18,7 @@ from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest
-from nemo_gym.rollouts.output.run_facts import read_facts
+from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_usage
@@ -98,11 +97,11 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
     """
     score = score or DEFAULT_SCORE
     with closing(StoredRun(path)) as run:
-        told = _read_identity(run.files.manifest)
+        manifest = read_manifest(run.files.manifest)
         table = ScoreTable(
             path,
-            name_run(path, told),
-            digest(told)[:_DIGITS] if told else None,
+            name_run(path, manifest),
+            digest(manifest.identity)[:_DIGITS] if manifest else None,
             {},
             whole_tasks=whole_tasks,
         )
@@ -126,12 +125,11 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
     return table
 
 
-def _read_identity(path: Path) -> Mapping[str, Any]:
-    """Return the identity in a manifest; an empty one without: the scores of a run need none."""
-    manifest = None
+def read_manifest(path: Path) -> Manifest | None:
+    """Return a manifest; None without one that can be read: the scores of a run need none."""
     with suppress(ConfigError):
-        manifest = Manifest.read(path)
-    return manifest.identity if manifest and isinstance(manifest.identity, dict) else {}
+        return Manifest.read(path)
+    return None
 
 
 def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTable]:
@@ -146,9 +144,10 @@ def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTa
     return tables
 
 
-def name_run(path: Path, identity: Mapping[str, Any]) -> str:
-    """Return the model of a run's identity, or the name of its file."""
-    return read_facts(identity).model or RunFiles.from_existing(path).stem
+def name_run(path: Path, manifest: Manifest | None) -> str:
+    """Return the model of a run, or the name of its file if no manifest tells it, or several answered."""
+    facts = read_facts(manifest.identity, manifest.starts) if manifest else RunFacts()
+    return facts.model or RunFiles.from_existing(path).stem
 
 
 def label_runs(names: Sequence[str], paths: Sequence[Path]) -> list[str]:

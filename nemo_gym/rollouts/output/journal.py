@@ -22,6 +22,7 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import IsPlanned, read_finished, read_line_identity
 from nemo_gym.rollouts.output.manifest import AllowedChanges, Change, Manifest, refuse_changes
 from nemo_gym.rollouts.output.packed_file import append_to
+from nemo_gym.rollouts.output.run_facts import read_facts
 from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.compose import fail_row
@@ -127,6 +128,8 @@ def open_journal(
         manifest.write(files.manifest)
         opened.pop_all()
     notes += manifest.describe_codes(files.manifest.name)
+    if changed := read_facts(manifest.identity, manifest.starts).changed:
+        notes.append(f"the rows were made with several settings: {'; '.join(map(str, changed))}")
     return Journal(files, finished, changes, notes, manifest, rows, failures, scored_by)
 
 

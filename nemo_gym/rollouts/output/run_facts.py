@@ -6,9 +6,11 @@ All of it is in the identity of a manifest. Other programs may have written one,
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nemo_gym.rollouts.output.manifest import Change
 from nemo_gym.rows.parts import read_params
 
 _MODEL, _AGENT, _RESOURCES, _EPISODES = (
@@ -32,6 +34,8 @@ class RunFacts(NamedTuple):
     sampling: Mapping[str, Any] = {}
     """The sampling parameters of the command line, which hold for every row."""
     tags: tuple[str, ...] = ()
+    changed: tuple[Change, ...] = ()
+    """The settings that were others for earlier rows, apart from code, engines and tasks, of which rows have marks."""
 
     @property
     def model(self) -> str | None:
@@ -45,6 +49,7 @@ class RunFacts(NamedTuple):
             "environments": list(self.environments),
             "sampling": dict(self.sampling),
             "tags": list(self.tags),
+            "changed": list(map(str, self.changed)),
         }
 
 
@@ -56,17 +61,37 @@ class KeyDifference(NamedTuple):
     """The value of each run, in the order of the runs; `(absent)` where it has none."""
 
 
-def read_facts(identity: object, start: object = None) -> RunFacts:
-    """Return the facts in an identity; none for another form. `start`: the last start, which has the tags."""
+def read_facts(identity: object, starts: object = None) -> RunFacts:
+    """Return the facts in an identity; none for another form. `starts`: the starts of its manifest.
+
+    The last start has the tags. Models that answered before a change are models of the run too.
+    """
     config = _read_object(_read_object(identity).get("config"))
     sampling = read_params(_read_object(identity))
-    tags = _read_object(_read_object(start).get("settings")).get("tags")
+    starts = [*map(_read_object, starts)] if isinstance(starts, list) else []
+    tags = _read_object(starts[-1].get("settings")).get("tags") if starts else None
+    changed = tuple(_find_changes(starts))
+    earlier = (str(change.before) for change in changed if _MODEL_FIELD.fullmatch(change.field))
     return RunFacts(
-        tuple(_find_models(config)),
+        tuple(dict.fromkeys((*earlier, *_find_models(config)))),
         tuple(_find_environments(config)),
         sampling,
         tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
+        changed,
     )
+
+
+_MODEL_FIELD = re.compile(rf"config\..+\.{_MODEL}\..+\.model")
+
+
+def _find_changes(starts: Iterable[Mapping[str, Any]]) -> Iterator[Change]:
+    for start in starts:
+        changes = start.get("changes") if start.get("finished_before") else None
+        for change in changes if isinstance(changes, list) else ():
+            if isinstance(change, list) and len(change) == 3 and isinstance(change[0], str):
+                found = Change(*change)
+                if not (found.is_of_maker or found.is_of_tasks or found.extends):
+                    yield found
 
 
 def find_differences(identities: Sequence[object]) -> list[KeyDifference]:

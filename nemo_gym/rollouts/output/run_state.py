@@ -15,6 +15,7 @@ from typing import Any
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest_code
+from nemo_gym.rollouts.output.run_facts import read_facts
 from nemo_gym.rollouts.plan.compression import build_journal_path
 
 _LOCKS = Path("/proc/locks")
@@ -69,6 +70,8 @@ class RunProgress:
     """The digest of the code and the engines of the last start."""
     codes: tuple[Mapping[str, Any], ...] = ()
     """The codes of a run whose code has changed, as `Manifest.codes`."""
+    changed: tuple[str, ...] = ()
+    """The settings that were others for earlier rows, as `RunFacts.changed`."""
     problem: str | None = None
     """The damage of the manifest."""
 
@@ -94,6 +97,7 @@ class RunProgress:
                 recorded=scored,
                 code=digest_code(manifest.identity) if "code" in manifest.identity else None,
                 codes=tuple(dict(code) for code in manifest.codes),
+                changed=tuple(map(str, read_facts(manifest.identity, manifest.starts).changed)),
             )
         except ConfigError as error:
             return cls(RunState.UNKNOWN, problem=error.failure.message)

@@ -58,7 +58,42 @@ def test_an_identity_of_another_form_tells_nothing(odd: object) -> None:
 
 @pytest.mark.parametrize("start", [None, [], {"settings": 1}, {"settings": {"tags": "one"}}])
 def test_tags_of_another_form_are_none(start: object) -> None:
+    assert read_facts({}, [start]).tags == ()
     assert read_facts({}, start).tags == ()
+
+
+def change(field: str, before: object = 1, after: object = 2, rows: int = 3) -> dict[str, object]:
+    return {"finished_before": rows, "changes": [[field, before, after]]}
+
+
+def test_settings_that_changed_after_the_first_rows_are_told() -> None:
+    starts = [{"finished_before": 0, "changes": []}, change("responses_create_params.temperature", None, 0.1)]
+    (changed,) = read_facts(identity(), starts).changed
+    assert str(changed) == "responses_create_params.temperature: null -> 0.1"
+    assert read_facts(identity(), starts).model == "small"
+
+
+def test_a_model_that_answered_before_is_one_of_the_run() -> None:
+    facts = read_facts(
+        identity(), [change("config.policy_model.responses_api_models.vllm_model.model", "old", "m")]
+    )
+    assert (facts.models, facts.model) == (("old", "small"), None)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        change("responses_create_params.temperature", rows=0),
+        change("code.files.a.py", "x", "y"),
+        change("engines.policy_model.model", "x", "y"),
+        change("datasets.0.sha256", "x", "y"),
+        change("datasets.0.num_repeats", 1, 2),
+        {"finished_before": 3, "changes": 3},
+        {"finished_before": 3, "changes": ["x", ["y"], [1, 2, 3]]},
+    ],
+)
+def test_a_change_before_any_row_or_one_that_marks_rows_is_none_of_settings(start: object) -> None:
+    assert read_facts({}, [start]).changed == ()
 
 
 def test_differing_keys_are_named_with_the_value_of_each_run() -> None:

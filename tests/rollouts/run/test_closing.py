@@ -221,5 +221,7 @@ def test_the_line_of_all_agents_is_described_and_marks_name_their_agent() -> Non
         "k = 4"
     )
     (about,) = (line for line in lines if line.startswith("overall: "))
-    assert about == "overall: counts are of all agents; the other figures are the means of those of the agents"
+    assert (
+        about == "overall: counts are of all agents; the other figures are the means of those of the agents"
+    )
     assert not [line for line in printed(a_summary(AGENT)) if line.startswith("overall")]
