@@ -23,6 +23,8 @@ from statistics import NormalDist
 _NORMAL = NormalDist()
 MOST_AT_STAKE = 0.75
 """The largest share of the wealth that one score may cost."""
+_MOST_GAINED = 1.0
+"""The largest share of the wealth that one score may add: the module's bound of log(1 + y) falls beyond y = 1."""
 _SMALL_REACH = 0.05
 _LEAST_REACH = 1e-9
 _RICHEST = log(0.998)
@@ -51,6 +53,8 @@ class ScoreSums:
 
     lowest: float
     """No score can be below it."""
+    highest: float
+    """No score can be above it."""
     variance: float
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)
 
@@ -60,6 +64,13 @@ class ScoreSums:
         for exponent in range(5):
             self.sums[exponent] += power
             power *= score
+
+    def limit_stake(self, claim: float) -> float:
+        """Return the largest stake against a claim, whatever the scores."""
+        return min(
+            MOST_AT_STAKE / max(claim - self.lowest, _LEAST_REACH),
+            _MOST_GAINED / max(self.highest - claim, _LEAST_REACH),
+        )
 
     def gain(self, claim: float, stake: float) -> float:
         """Return a lower bound of the sum of log(1 + stake · (score - claim))."""
@@ -148,7 +159,7 @@ class MeanClaims:
             before = wealths[place]
             for scores in batch:
                 stake = bettor(before - self.wanted, scores.variance)
-                stake = min(stake, MOST_AT_STAKE / max(claim - scores.lowest, _LEAST_REACH))
+                stake = min(stake, scores.limit_stake(claim))
                 wealths[place] += scores.gain(claim, stake)
             whole += exp(min(wealths[place], self.wanted))
         self._rejected[place] = whole >= exp(self.wanted)

@@ -58,6 +58,22 @@ def measure_spread(tasks: Sequence[Sequence[float]]) -> Spread | None:
     return Spread(within, max(whole - explained, 0.0))
 
 
+def bound_spread(tasks: Sequence[Sequence[float]]) -> Spread:
+    """Return the largest spread that rewards without any may hide, with 95 % confidence; they lie in [0, 1].
+
+    Of m pairs of rollouts that all agree, a share of up to 1 - 0.05^(1/m) may differ in truth: the limit of Clopper
+    and Pearson 1934 without a success. The variance is half of that share, and that of tasks alike, which may be
+    solved or not, the product of both shares.
+    """
+    pairs = sum(len(rewards) // 2 for rewards in tasks)
+    others = min(_bound_unseen(sum(1 for rewards in tasks if rewards)), 0.5)
+    return Spread(min(_bound_unseen(pairs), 0.5) / 2, others * (1 - others))
+
+
+def _bound_unseen(trials: int) -> float:
+    return 1.0 - _ERROR ** (1 / trials) if trials else 1.0
+
+
 def _describe(rewards: Sequence[float]) -> tuple[float, float, int]:
     mean = fsum(rewards) / len(rewards)
     return mean, fsum((reward - mean) ** 2 for reward in rewards) / (len(rewards) - 1), len(rewards)

@@ -181,13 +181,14 @@ def _sum_scores(
     """Return the sums of scores, by what is known of them beforehand; of 1 - score for the upper limit."""
     tasks = len(predicted.means)
     mean = sum(predicted.means) / tasks
-    farthest = max(1.0 - each if is_upper else each for each in predicted.means)
+    below = max(1.0 - each if is_upper else each for each in predicted.means)
+    above = 1.0 - min(1.0 - each if is_upper else each for each in predicted.means)
     mirrored: Callable[[float], float] = (lambda score: 1.0 - score) if is_upper else (lambda score: score)
     groups: dict[tuple[float, float], ScoreSums] = {}
     for draw in batch:
         key = (draw.least, draw.variance)
         if key not in groups:
-            lowest = (1.0 - mean if is_upper else mean) - farthest / (tasks * draw.least)
-            groups[key] = ScoreSums(lowest, draw.variance * scale)
+            center, weight = (1.0 - mean if is_upper else mean), 1.0 / (tasks * draw.least)
+            groups[key] = ScoreSums(center - below * weight, center + above * weight, draw.variance * scale)
         groups[key].add(mirrored(_score(draw, draw.high if is_upper else draw.low, predicted, mean)))
     return list(groups.values())

@@ -207,11 +207,12 @@ def _bet_on_batch(
     middle = np.where(state.weights > 0, center, 0.5)
     for side in (0, 1):
         claims = points if side == 0 else 1 - points
-        farthest = (1 - predicted if side else predicted).max(1)
-        lowest = (1 - mean if side else mean) - farthest / (tasks * least)
+        values, weight = (1 - predicted if side else predicted), 1 / (tasks * least)
+        middle_score = 1 - mean if side else mean
+        reach = middle_score - values.max(1) * weight, middle_score + (1 - values.min(1)) * weight
         sums = _power_sums([1 - score if side else score for score in scores], seen)
         highest = (1 - middle if side else middle) + spread
-        _bet(state, side, claims, sums, lowest, variance, highest, half_width, error)
+        _bet(state, side, claims, sums, reach, variance, highest, half_width, error)
     for number, value in enumerate(population.support):
         state.total += (seen[..., number] * scores[number]).sum(1) / variance
         state.spread += (seen[..., number] * scores[number] ** 2).sum(1) / variance
@@ -234,7 +235,7 @@ def _bet(
     side: int,
     claims: Array,
     sums: list[Array],
-    lowest: Array,
+    bounds: tuple[Array, Array],
     variance: Array,
     highest: Array,
     half_width: float | None,
@@ -245,14 +246,13 @@ def _bet(
     first, second = one - m * n, two - 2 * m * one + m**2 * n
     third = three - 3 * m * two + 3 * m**2 * one - m**3 * n
     fourth = four - 4 * m * three + 6 * m**2 * two - 4 * m**3 * one + m**4 * n
-    reach = np.maximum(m - lowest[:, None], 1e-9)
+    reach = np.maximum(m - bounds[0][:, None], 1e-9)
+    most = np.minimum(0.75 / reach, 1 / np.maximum(bounds[1][:, None] - m, 1e-9))
     bets = (~state.rejected[side]) & (m <= highest[:, None])
     wanted = -np.log(error / 2)
     whole = 0.0
     for number, wealth in enumerate(state.wealth[side]):
-        stake = np.minimum(
-            _stake(number, wealth - wanted, variance, state.weights, half_width, error), 0.75 / reach
-        )
+        stake = np.minimum(_stake(number, wealth - wanted, variance, state.weights, half_width, error), most)
         x = np.maximum(stake * reach, 0.05)
         curvature = (-np.log1p(-x) - x - x * x / 2 - x**3 / 3) / x**4
         gain = stake * (first - stake * (second / 2 - stake * (third / 3 - stake * curvature * fourth)))

@@ -19,7 +19,7 @@ from nemo_gym.statistics.betting import (
 
 
 def sums_of(scores: list[float], lowest: float) -> ScoreSums:
-    sums = ScoreSums(lowest, 0.25)
+    sums = ScoreSums(lowest, max(1.0, *scores), 0.25)
     for score in scores:
         sums.add(score)
     return sums
@@ -41,6 +41,13 @@ def test_a_gain_is_slightly_below_the_exact_one() -> None:
         gain = sums_of(scores, -0.5).gain(0.4, stake)
         assert gain <= exact
         assert gain == pytest.approx(exact, abs=0.02 * abs(exact))
+
+
+def test_no_stake_exceeds_what_a_score_may_cost_or_add() -> None:
+    scores = ScoreSums(lowest=-1.0, highest=2.0, variance=0.25)
+    assert scores.limit_stake(0.5) == pytest.approx(MOST_AT_STAKE / 1.5)
+    assert scores.limit_stake(0.9) == pytest.approx(MOST_AT_STAKE / 1.9)
+    assert scores.limit_stake(0.01) == pytest.approx(1 / 1.99)
 
 
 def test_no_stake_gains_nothing() -> None:

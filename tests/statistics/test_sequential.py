@@ -32,6 +32,15 @@ def test_sure_tasks_cost_little() -> None:
     assert 3 * sure.drawn < unsure.drawn
 
 
+@pytest.mark.parametrize("tasks", [1, 2, 5, 40])
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_rewards_that_agree_cost_the_same_with_any_number_of_tasks(tasks: int, rate: float) -> None:
+    drawing = Drawing([rate] * tasks, 0.02, 1)
+    mean = drawing.run(is_narrow(0.02), most=4000)
+    assert mean.interval.low <= rate <= mean.interval.high
+    assert drawing.drawn < 300
+
+
 def test_the_sign_of_a_difference_is_found_and_none_is_invented() -> None:
     def is_decided(mean: SequentialMean) -> bool:
         return mean.interval.low > 0.5 or mean.interval.high < 0.5
