@@ -11,6 +11,7 @@ All values are times 100, except counts, and rounded to 12 significant digits. `
     coverage/<score>           share of the planned rollouts that have this score
     short_tasks@k/<score>      number of tasks with fewer than k scores; absent if there are none
 
+k takes every value up to 256, and then its doubles and the largest: a task with 40,000 rollouts has 265 values of k.
 pass@k and majority@k are undefined for a task with fewer than k scores. They are means over the other tasks, and
 `short_tasks@k` is the number of tasks left out.
 """
@@ -19,11 +20,12 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, count, takewhile
 from statistics import fmean
 
 from nemo_gym.metrics.estimators import (
@@ -66,14 +68,27 @@ class Planned:
     """The number of rollouts of all tasks."""
 
 
+_EVERY_K = 256
+
+
+def list_draws(max_k: int) -> list[int]:
+    """Return the values of k up to `max_k`, for which metrics are computed."""
+    return [
+        *range(1, min(max_k, _EVERY_K) + 1),
+        *takewhile(lambda k: k < max_k, (_EVERY_K << place for place in count(1))),
+        *([max_k] if max_k > _EVERY_K else []),
+    ]
+
+
 def score_families(
     name: str, tasks: Iterable[TaskScores], *, planned: Planned, max_k: int
 ) -> dict[str, float]:
-    """Return all families of the score `name` for k = 1 .. max_k. `tasks` is iterated once."""
+    """Return all families of the score `name` for k up to `max_k`. `tasks` is iterated once."""
+    draws = list_draws(max_k)
     families = [
-        _Family("pass@{k}", _best_curve, max_k),
-        _Family("pass@1[avg-of-{k}]", _average_curve, max_k),
-        _Family("majority@{k}", _vote_curve, max_k),
+        _Family("pass@{k}", _best_curve, draws),
+        _Family("pass@1[avg-of-{k}]", _average_curve, draws),
+        _Family("majority@{k}", _vote_curve, draws),
     ]
     runs, sizes = _Runs(), Counter[int]()
     for task in tasks:
@@ -84,7 +99,7 @@ def score_families(
     metrics: dict[str, float] = {}
     for family in families:
         metrics |= family.metrics(name)
-    metrics |= _run_spread(name, runs.averages()) | _coverage(name, sizes, planned, max_k)
+    metrics |= _run_spread(name, runs.averages()) | _coverage(name, sizes, planned, draws)
     return finite(metrics)
 
 
@@ -97,17 +112,18 @@ def run_averages(tasks: Iterable[TaskScores]) -> list[float]:
 
 
 class _Family:
-    """The mean over tasks of `curve_of(task)`, for k = 1 .. max_k."""
+    """The mean over tasks of `curve_of(task, draws)`: a value for each k of `draws` that the task has."""
 
-    def __init__(self, pattern: str, curve_of: Callable[[TaskScores, int], list[float]], max_k: int) -> None:
-        self._pattern = pattern
-        self._curve_of = curve_of
-        self._values = [array("d") for _ in range(max_k)]
-        self._clusters: list[list[int]] = [[] for _ in range(max_k)]
+    def __init__(
+        self, pattern: str, curve_of: Callable[[TaskScores, Sequence[int]], list[float]], draws: Sequence[int]
+    ) -> None:
+        self._pattern, self._curve_of, self._draws = pattern, curve_of, draws
+        self._values = [array("d") for _ in draws]
+        self._clusters: list[list[int]] = [[] for _ in draws]
         """The cluster of each value; empty in a run without equal tasks."""
 
     def add(self, task: TaskScores) -> None:
-        curve = self._curve_of(task, len(self._values))
+        curve = self._curve_of(task, self._draws)
         for of_k, value in zip(self._values, curve, strict=False):
             of_k.append(value)
         if task.cluster is not None:
@@ -116,7 +132,7 @@ class _Family:
 
     def metrics(self, name: str) -> dict[str, float]:
         metrics: dict[str, float] = {}
-        for k, (of_k, clusters) in enumerate(zip(self._values, self._clusters, strict=True), start=1):
+        for k, of_k, clusters in zip(self._draws, self._values, self._clusters, strict=True):
             if not of_k:
                 continue
             key = f"{self._pattern.format(k=k)}/{name}"
@@ -156,26 +172,29 @@ def convert_to_percent(value: float) -> float:
     return float(f"{100.0 * value:.12g}")
 
 
-def _best_curve(task: TaskScores, max_k: int) -> list[float]:
-    return compute_expected_max_curve(task.scores, min(max_k, len(task.scores)))
+def _best_curve(task: TaskScores, draws: Sequence[int]) -> list[float]:
+    possible = _list_possible(task, draws)
+    curve = compute_expected_max_curve(task.scores, max(possible, default=0))
+    return [curve[k - 1] for k in possible]
 
 
-def _vote_curve(task: TaskScores, max_k: int) -> list[float]:
+def _vote_curve(task: TaskScores, draws: Sequence[int]) -> list[float]:
     if task.answers is None:
         return []
-    return majority_curve(task.answers, task.scores, min(max_k, len(task.scores)))
+    return majority_curve(task.answers, task.scores, _list_possible(task, draws))
 
 
-def _average_curve(task: TaskScores, max_k: int) -> list[float]:
-    if not task.scores:
-        return []
-    averages = [mean(task.scores[:k]) for k in range(1, len(task.scores) + 1)]
-    return [averages[min(k, len(averages)) - 1] for k in range(1, max_k + 1)]
+def _average_curve(task: TaskScores, draws: Sequence[int]) -> list[float]:
+    return [mean(task.scores[:k]) for k in draws] if task.scores else []
+
+
+def _list_possible(task: TaskScores, draws: Sequence[int]) -> Sequence[int]:
+    return draws[: bisect_right(draws, len(task.scores))]
 
 
 def _run_spread(name: str, averages: Sequence[float]) -> dict[str, float]:
     metrics: dict[str, float] = {}
-    for k in range(2, len(averages) + 1):
+    for k in list_draws(len(averages)):
         spread = sample_standard_deviation(averages[:k])
         if spread is not None:
             key = f"pass@1[avg-of-{k}]/{name}"
@@ -184,13 +203,15 @@ def _run_spread(name: str, averages: Sequence[float]) -> dict[str, float]:
     return metrics
 
 
-def _coverage(name: str, sizes: Mapping[int, int], planned: Planned, max_k: int) -> dict[str, float]:
+def _coverage(
+    name: str, sizes: Mapping[int, int], planned: Planned, draws: Sequence[int]
+) -> dict[str, float]:
     """Return coverage and short tasks. `sizes` maps a number of scores to the number of tasks with it."""
     metrics: dict[str, float] = {}
     if planned.rollouts:
         scored = sum(scores * tasks for scores, tasks in sizes.items())
         metrics[f"coverage/{name}"] = convert_to_percent(scored / planned.rollouts)
-    for k in range(1, max_k + 1):
+    for k in draws:
         short = planned.tasks - sum(tasks for scores, tasks in sizes.items() if scores >= k)
         if short:
             metrics[f"short_tasks@{k}/{name}"] = short
@@ -210,19 +231,22 @@ MAX_EXACT_VOTERS = 256
 """The maximum number of rollouts per task for the exact computation, which takes up to a few tenths of a second."""
 
 
-def majority_curve(answers: Sequence[str | None], scores: Sequence[float], max_k: int) -> list[float]:
-    """Return majority@k of one task for k = 1 .. max_k. `answers[i]` is None if rollout i gave no answer.
+def majority_curve(
+    answers: Sequence[str | None], scores: Sequence[float], draws: Sequence[int]
+) -> list[float]:
+    """Return majority@k of one task for each k of `draws`. `answers[i]` is None if rollout i gave no answer.
 
     Above `MAX_EXACT_VOTERS` rollouts it is the mean over the disjoint blocks of k consecutive rollouts, an unbiased
     estimate of the same expectation.
     """
     if len(answers) != len(scores):
         raise ValueError(f"{len(answers)} answers for {len(scores)} scores")
-    if not 0 <= max_k <= len(scores):
-        raise ValueError(f"cannot draw k={max_k} of {len(scores)} rollouts without replacement")
+    for k in draws:
+        if not 1 <= k <= len(scores):
+            raise ValueError(f"cannot draw k={k} of {len(scores)} rollouts without replacement")
     if len(scores) > MAX_EXACT_VOTERS:
-        return [_block_estimate(answers, scores, k) for k in range(1, max_k + 1)]
-    return _compute_expected_curve(answers, scores, max_k)
+        return [_block_estimate(answers, scores, k) for k in draws]
+    return _compute_expected_curve(answers, scores, draws)
 
 
 def majority_score(answers: Sequence[str | None], scores: Sequence[float]) -> float:
@@ -240,7 +264,7 @@ def _block_estimate(answers: Sequence[str | None], scores: Sequence[float], k: i
 
 
 def _compute_expected_curve(
-    answers: Sequence[str | None], scores: Sequence[float], max_k: int
+    answers: Sequence[str | None], scores: Sequence[float], draws: Sequence[int]
 ) -> list[float]:
     scores, power = scale_down(scores)
     by_answer, silent = _ballots(answers, scores)
@@ -253,7 +277,7 @@ def _compute_expected_curve(
     }
     silent_score = fmean(silent) if silent else 0.0
     curve = []
-    for k in range(1, max_k + 1):
+    for k in draws:
         no_votes = math.comb(len(silent), k) / math.comb(len(scores), k)
         voted = (shares[votes][k - 1] * score for votes, score in score_of_votes.items())
         curve.append(math.fsum(chain(voted, (no_votes * silent_score,))) * power)

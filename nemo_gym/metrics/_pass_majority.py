@@ -17,6 +17,7 @@ from nemo_gym.metrics._families import (
     STATISTICS,
     Planned,
     TaskScores,
+    list_draws,
     run_averages,
     score_families,
 )
@@ -41,7 +42,7 @@ def compute_pass_majority_metrics(
     score_fn: ScoreFunction | None = None,
     answer_key: str | None = None,
 ) -> tuple[dict[str, Any], ScoreDicts, list[str], int]:
-    """Return the families of `nemo_gym.metrics._families` for every score of the rows, for all possible k.
+    """Return the families of `nemo_gym.metrics._families` for every score of the rows.
 
     `score_fn` returns a row's scores by name; None and NaN count as not scored. The default is the reward as the score
     `accuracy`. `answer_key` is the row's field with the extracted answer or None; it adds majority@k and the score
@@ -102,15 +103,16 @@ def add_avg_sample_std_dev(
     score_names: Iterable[str],
     max_k: int,
 ) -> None:
-    """Add to `metrics` the standard deviation of a task's first k scores, averaged over tasks, for k = 2 .. max_k.
+    """Add to `metrics` the standard deviation of a task's first k scores, averaged over tasks.
 
+    k is above 1, and otherwise as in `list_draws`.
     The key is `pass@1[avg-of-k]/<score>/avg_sample_std_dev`. The value is in the score's own units, not times 100.
     """
     for name in score_names:
         values_by_task = [
             [scores[name] for scores in rollouts if name in scores] for rollouts in all_score_dicts
         ]
-        for k in range(2, max_k + 1):
+        for k in list_draws(max_k):
             spreads = [
                 spread
                 for values in values_by_task

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,13 +122,17 @@ def compute_expected_max_at_k(scores: Sequence[float], k: int) -> float:
     return compute_expected_max_curve(scores, k)[k - 1]
 
 
+_NEGLIGIBLE = 1e-60
+
+
 def compute_expected_max_curve(scores: Sequence[float], max_k: int) -> list[float]:
     """Return `compute_expected_max_at_k` for k = 1 .. max_k. `max_k` is at most the number of scores.
 
     With m_v scores at or below v, all k draws lie at or below v with probability P_k(v) = C(m_v, k) / C(n, k), so
     the expectation is the sum over the distinct scores v of v * (P_k(v) - P_k(next score below v)). For scores 0
     and 1 this is 1 - C(n - c, k) / C(n, k), the estimator of `pass_at_k`. The probabilities are updated from k - 1
-    to k by the factor (m_v - k + 1) / (n - k + 1), the numerically stable form that Chen et al. 2021 give.
+    to k by the factor (m_v - k + 1) / (n - k + 1), the numerically stable form that Chen et al. 2021 give. One below
+    1e-60 is 0 from there on, so that thousands of distinct scores take their number times its logarithm.
     """
     if max_k:
         _require_draws(len(scores), max_k)
@@ -138,6 +143,9 @@ def compute_expected_max_curve(scores: Sequence[float], max_k: int) -> list[floa
     for k in range(1, max_k + 1):
         left = total - k + 1
         probabilities = [p * (m - k + 1) / left for p, m in zip(probabilities, at_or_below, strict=True)]
+        if probabilities[0] < _NEGLIGIBLE:
+            first = bisect_left(probabilities, _NEGLIGIBLE)
+            del distinct[:first], at_or_below[:first], probabilities[:first]
         below = [0.0, *probabilities[:-1]]
         terms = (v * (p - b) for v, p, b in zip(distinct, probabilities, below, strict=True))
         curve.append(math.fsum(terms))

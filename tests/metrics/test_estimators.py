@@ -1,6 +1,7 @@
 import itertools
 import math
 import random
+from fractions import Fraction
 from statistics import fmean, stdev
 
 import pytest
@@ -65,6 +66,15 @@ def test_expected_max_of_known_values() -> None:
 def test_expected_max_equals_enumeration(scores: list[float]) -> None:
     expected = [best_of_all_subsets(scores, k) for k in range(1, len(scores) + 1)]
     assert compute_expected_max_curve(scores, len(scores)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_expected_max_of_thousands_of_distinct_scores_is_exact() -> None:
+    scores = [place / 1500 - 0.5 for place in range(1500)]
+    curve = compute_expected_max_curve(scores, 1500)
+    for k in (1, 7, 400, 1499, 1500):
+        draws = [Fraction(math.comb(place, k - 1), math.comb(1500, k)) for place in range(1500)]
+        exact = sum(share * Fraction(score) for share, score in zip(draws, scores, strict=True))
+        assert curve[k - 1] == pytest.approx(float(exact), rel=1e-12)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))

@@ -1,6 +1,7 @@
 import itertools
 import math
 import random
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -13,6 +14,7 @@ from nemo_gym.metrics._families import (
     MAX_EXACT_VOTERS,
     Planned,
     TaskScores,
+    list_draws,
     majority_curve,
     majority_score,
     run_averages,
@@ -113,7 +115,9 @@ ballots = st.lists(
 
 
 def curve_of(votes: Sequence[tuple[str | None, float]]) -> list[float]:
-    return majority_curve([answer for answer, _ in votes], [score for _, score in votes], len(votes))
+    return majority_curve(
+        [answer for answer, _ in votes], [score for _, score in votes], range(1, len(votes) + 1)
+    )
 
 
 def vote_of(votes: Sequence[tuple[str | None, float]]) -> float:
@@ -144,7 +148,7 @@ def test_without_answers_the_vote_has_the_mean_score() -> None:
 
 def test_majority_of_three_by_hand() -> None:
     # "a" right in 2 of 3: alone 2/3; in pairs aa, ab, ab = 1, 1/2, 1/2; together 1.
-    assert majority_curve(["a", "b", "a"], [1.0, 0.0, 1.0], 3) == pytest.approx([2 / 3, 2 / 3, 1.0])
+    assert majority_curve(["a", "b", "a"], [1.0, 0.0, 1.0], [1, 2, 3]) == pytest.approx([2 / 3, 2 / 3, 1.0])
 
 
 @given(ballots)
@@ -188,13 +192,25 @@ def test_beyond_the_exact_limit_blocks_of_rollouts_vote() -> None:
     count = MAX_EXACT_VOTERS + 4
     answers = ["a" if place % 4 else "b" for place in range(count)]
     scores = [1.0 if answer == "a" else 0.0 for answer in answers]
-    curve = majority_curve(answers, scores, count)
+    curve = majority_curve(answers, scores, range(1, count + 1))
     assert curve[0] == pytest.approx(0.75)
     assert curve[3] == curve[count - 1] == 1.0
 
 
+def test_thousands_of_rollouts_of_a_task_have_some_values_of_k() -> None:
+    assert list_draws(3) == [1, 2, 3]
+    assert list_draws(256) == [*range(1, 257)]
+    assert list_draws(1500) == [*range(1, 257), 512, 1024, 1500]
+    metrics = families(task(*[1.0, 0.0] * 1000), task(*[0.25] * 1024))
+    assert {int(key[5:-7]) for key in metrics if re.fullmatch(r"pass@\d+/reward", key)} == {*list_draws(2000)}
+    assert metrics["pass@1024/reward"] == 62.5
+    assert metrics["pass@2000/reward"] == 100.0
+    assert metrics["pass@1[avg-of-2000]/reward"] == 37.5
+    assert metrics["short_tasks@2000/reward"] == 1
+
+
 def test_draws_beyond_the_rollouts_and_uneven_inputs_are_refused() -> None:
     with pytest.raises(ValueError, match="k=2 of 1"):
-        majority_curve(["a"], [1.0], 2)
+        majority_curve(["a"], [1.0], [2])
     with pytest.raises(ValueError, match="2 answers for 1 scores"):
-        majority_curve(["a", "b"], [1.0], 1)
+        majority_curve(["a", "b"], [1.0], [1])
