@@ -13,6 +13,7 @@ from nemo_gym.rollouts.lookback.comparison import TaskKey
 from nemo_gym.rollouts.lookback.score_tables import ScoreTable, read_scores
 from nemo_gym.statistics.planning import (
     Spread,
+    bound_spread,
     count_repeats_for_difference,
     count_repeats_for_width,
     count_sequential_rollouts,
@@ -81,6 +82,12 @@ def make_plan(
     table, other = tables[0] if run is not None else None, tables[1] if len(tables) > 1 else None
     count = tasks or _count_tasks(table)
     spread, apart, assumption = _find_spread(table, other, rate, generalizes)
+    if generalizes and count < 2:
+        raise ConfigError(
+            "one task says nothing about others",
+            code="too_few_tasks",
+            remedy="Plan with more tasks, or without --generalize: then the mean is that of this task.",
+        )
     own, both = (Spread(spread.within, each if generalizes else 0.0) for each in (spread.between, apart))
     return EvaluationPlan(
         assumption=assumption,
@@ -134,6 +141,11 @@ def _find_spread(
         spread = Spread.of_rate(rate, generalizes=generalizes)
         return spread, 2 * spread.between, f"rewards of 0 and 1, {_describe_rate(rate, generalizes)}"
     spread, assumption = _measure(table), f"the rewards of {table.path}"
+    if not spread.within:
+        spread = _bound(table, spread)
+        assumption += (
+            ", which agree within each task: their spread is the largest that so few of them may hide"
+        )
     if generalizes and _count_tasks(table) < 2:
         raise ConfigError(
             f"{table.path} has one task, which says nothing about others",
@@ -169,6 +181,12 @@ def _measure(table: ScoreTable) -> Spread:
         fsum(count * spread.within for count, spread in found) / whole,
         fsum(count * spread.between for count, spread in found) / whole,
     )
+
+
+def _bound(table: ScoreTable, spread: Spread) -> Spread:
+    """Return the largest spread that rewards which agree may hide."""
+    bound = bound_spread([scores for sample in table.list_samples() for scores in sample.values()])
+    return Spread(spread.within or bound.within, spread.between or bound.between)
 
 
 def _measure_differences(one: ScoreTable, other: ScoreTable, within: float) -> float:

@@ -45,6 +45,22 @@ def test_a_plan_for_all_tasks_like_these_is_never_too_narrow(tasks: int, rate: f
     assert f"An interval of ±4 points cannot be shown with {tasks} tasks" in text
 
 
+def test_rewards_that_agree_promise_no_certainty(tmp_path: Path) -> None:
+    (path,) = store_models(tmp_path, {"sure": 1.0}, tasks=10, repeats=4)
+    plan = make_plan(run=path, repeats=4, width=0.02, difference=0.05)
+    share = 1 - 0.05 ** (1 / 20)  # of pairs that may differ
+    assert plan.half_width == pytest.approx(1.96 * (share / 2 / 40) ** 0.5, rel=1e-3)
+    assert plan.clustered_half_width > plan.half_width
+    assert plan.sequential_rollouts is not None
+    assert plan.sequential_rollouts > 500
+    assert "which agree within each task: their spread is the largest" in "\n".join(describe_plan(plan))
+
+
+def test_one_task_is_no_sample_of_tasks() -> None:
+    with pytest.raises(ConfigError, match="one task says nothing about others"):
+        make_plan(tasks=1, repeats=4, generalizes=True)
+
+
 def test_a_plan_names_the_interval_of_the_tables_too(tmp_path: Path) -> None:
     (path,) = store_models(tmp_path, {"small": 0.5}, tasks=60)
     plan = make_plan(run=path, repeats=4)
