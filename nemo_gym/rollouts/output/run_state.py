@@ -62,6 +62,8 @@ class RunProgress:
     state: RunState
     planned: int | None = None
     """Rollouts of the whole run, as its last start planned them."""
+    is_drawn: bool = False
+    """Whether the run draws its tasks with `until`, so that its plan is only a bound."""
     end: str | None = None
     """The end that the last start recorded; None while it runs, and after it was killed."""
     recorded: int | None = None
@@ -93,6 +95,7 @@ class RunProgress:
             return cls(
                 name_state(end, is_running=is_being_written(files.rows)),
                 planned=int(planned) if planned is not None else None,
+                is_drawn=files.draws.exists(),
                 end=end,
                 recorded=scored,
                 code=digest_code(manifest.identity) if "code" in manifest.identity else None,
@@ -115,7 +118,7 @@ class RunProgress:
             return f"{self.problem}: it is unknown whether the run has all of its rows"
         if self.planned is None:
             return None
-        counted = f"{rows:,} of {self.planned:,} planned rollouts"
+        counted = f"{rows:,} rollouts" if self.is_drawn else f"{rows:,} of {self.planned:,} planned rollouts"
         if self.state is RunState.RUNNING:
             return f"{counted}; the run has not ended: it is running"
         if self.end is None:

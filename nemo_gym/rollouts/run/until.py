@@ -90,7 +90,7 @@ class UntilRun:
         self._stored: Mapping[RolloutId, float] = {}
         self._lost: set[RolloutId] = set()
         self._is_drawing = False
-        self._other_rows = 0
+        self._other_rows: set[RolloutId] = set()
         """Rows of the output that are those of no draw that counts."""
         self.tokens = TokenCount(target.most_tokens)
         self._most_draws = count_most_draws(target, self.units)
@@ -269,7 +269,7 @@ class UntilRun:
         for identity in self._lost:
             self.note_unknown(identity)
         counted = {identity for draw in self._draws for identity in draw.rewards}
-        self._other_rows = len(self._stored.keys() - counted)
+        self._other_rows = self._stored.keys() - counted
         self._counters.planned = self._count_planned()
 
     def _find_lost(self, ended: Set[RolloutId]) -> None:
@@ -353,17 +353,17 @@ class UntilRun:
 
     def count_rows(self, draws: int) -> int:
         """Return the rows that the output has after this number of draws, if no rollout fails."""
-        return draws * self.units[0].size - len(self._lost) + self._other_rows
+        return draws * self.units[0].size - len(self._lost) + len(self._other_rows)
 
     def count_planned_by_agent(self) -> dict[str, Planned]:
-        """Return the tasks and the rollouts that were drawn, by agent."""
+        """Return the tasks and the rollouts that have rows, if no rollout fails, by agent."""
         tasks, rollouts = defaultdict[str, set[int]](set), Counter[str]()
-        for draw in self._draws:
-            copies = self._copies[self.units[draw.record.unit].task]
-            for identity in draw.rewards.keys() - self._lost:
-                agent = copies[identity.repeat % len(copies)].task.agent
-                tasks[agent].add(identity.task)
-                rollouts[agent] += 1
+        drawn = {identity for draw in self._draws for identity in draw.rewards} - self._lost
+        for identity in drawn | self._other_rows:
+            copies = self._copies[identity.task]
+            agent = copies[identity.repeat % len(copies)].task.agent
+            tasks[agent].add(identity.task)
+            rollouts[agent] += 1
         return {agent: Planned(len(tasks[agent]), rollouts[agent]) for agent in tasks}
 
     def close(self) -> None:

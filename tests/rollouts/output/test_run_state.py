@@ -42,6 +42,14 @@ def test_a_killed_run_has_not_ended(tmp_path: Path) -> None:
     assert "--resume (+resume_from_cache=true)" in said
 
 
+def test_the_bound_of_a_run_that_draws_is_no_plan(tmp_path: Path) -> None:
+    files = files_with(tmp_path, {"planned": 31_457_280})
+    files.draws.write_bytes(b"{}\n")
+    said = RunProgress.read(files).describe(808)
+    assert said is not None
+    assert said.startswith("808 rollouts; the run has not ended: ")
+
+
 @pytest.mark.parametrize("ending", ["", ".zst", ".gz"])
 def test_a_run_that_is_written_is_running(tmp_path: Path, ending: str) -> None:
     files_with(tmp_path, {"planned": 3})

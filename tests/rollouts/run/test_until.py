@@ -92,6 +92,11 @@ async def test_rollouts_that_a_kill_has_lost_are_not_attempted_again(tmp_path: P
     assert estimate.voided > 0
     assert (summary.exit_code, summary.missing) == (0, 0)
     assert estimate.drawn == len(before)
+    (agent,) = summary.agents
+    rows = read_rows(tmp_path / "out.jsonl")
+    assert (agent.rollouts, agent.missing) == (len(rows), 0)
+    (metrics,) = orjson.loads((tmp_path / "out_aggregate_metrics.json").read_bytes())
+    assert metrics["agent_metrics"]["coverage/reward"] == 100
     assert f"{estimate.voided} draws do not count" in "\n".join(describe_closing(estimate))
     again = await run_until(tmp_path, RandomAgents({AGENT: MEANS}), 20, until="±7%", resume=True)
     assert estimate_of(again) == estimate
