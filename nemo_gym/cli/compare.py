@@ -115,6 +115,8 @@ def _print_lines(table: RunTable) -> None:
 def _headline(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str]]:
     yield "before", f"{found.before:.4g}  {keys.runs[0]}"
     yield "after", f"{found.after:.4g}  {keys.runs[1]}"
+    from nemo_gym.rollouts.lookback.task_clusters import describe_uneven
+
     interval = found.interval
     bounds = f"  [{interval.low:+.4g}, {interval.high:+.4g}] 95 %" if interval else ""
     yield "difference", f"{found.difference:+.4g}{bounds}"
@@ -129,6 +131,8 @@ def _headline(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, st
     for name, tasks in (("only before", found.only_before), ("only after", found.only_after)):
         if tasks:
             yield name, f"{len(tasks):,} tasks: {_list_indices(tasks)}"
+    if found.joined:
+        yield "note", describe_uneven(found.joined)
     yield from (("note", note) for account in found.accounts for note in account.notes())
 
 

@@ -27,6 +27,7 @@ from nemo_gym.metrics import (
 from nemo_gym.metrics.estimators import subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.lookback.task_clusters import AgentTask, TaskKey, find_uneven, join_copies
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
@@ -36,10 +37,6 @@ from nemo_gym.rows.parts import read_params
 from nemo_gym.rows.verdict import is_scored
 
 _TITLE_CHARS = 240
-
-
-TaskKey = tuple[str, int]
-"""The digest of a task's content, and its number among an agent's tasks of the same content."""
 
 
 class TaskKeys:
@@ -81,9 +78,9 @@ class TaskAttempts:
         """Return the mean score of a task with scores."""
         return mean(self.scores)
 
-
-AgentTask = tuple[str, TaskKey]
-"""An agent, and a task that it attempts."""
+    def join(self, other: TaskAttempts) -> TaskAttempts:
+        """Return the attempts at both of two equal tasks."""
+        return replace(self, scores=[*self.scores, *other.scores], failed=self.failed + other.failed)
 
 
 class TaskPair(NamedTuple):
@@ -116,6 +113,8 @@ class RunComparison:
     """The accounts of both runs, whose means by code are of the compared score."""
     clusters: tuple[Hashable, ...] = ()
     """The task of each pair: the interval takes pairs of one task, and of equal ones, for one cluster."""
+    joined: int = 0
+    """The pairs of a task that the runs have in different numbers: all attempts at its copies are those at one."""
 
     @property
     def before(self) -> float | None:
@@ -152,6 +151,7 @@ class RunComparison:
             "difference": self.difference,
             "interval_95": [interval.low, interval.high] if interval else None,
             "tasks": len(self.pairs),
+            "joined": self.joined,
             "agents": list(self.agents),
             "other_agents": list(self.other_agents),
             "changed": [
@@ -245,6 +245,8 @@ def _drop_agents(
 def _pair_tasks(
     before: Mapping[AgentTask, TaskAttempts], after: Mapping[AgentTask, TaskAttempts], *, whole_tasks: bool
 ) -> RunComparison:
+    uneven = find_uneven([before, after]) if whole_tasks else set()
+    before, after = (join_copies(tasks, uneven) for tasks in (before, after))
     both = {key: TaskPair(before[key], after[key]) for key in before if key in after}
     scored = {key: pair for key, pair in both.items() if pair.before.scores and pair.after.scores}
     ranked = sorted(
@@ -253,6 +255,7 @@ def _pair_tasks(
     return RunComparison(
         pairs=tuple(pair for _, pair in ranked),
         clusters=tuple(list_clusters([key for (_, key), _ in ranked], whole_tasks=whole_tasks)),
+        joined=len(uneven),
         unscored=tuple(pair for key, pair in both.items() if key not in scored),
         only_before=tuple(task for key, task in before.items() if key not in after),
         only_after=tuple(task for key, task in after.items() if key not in before),

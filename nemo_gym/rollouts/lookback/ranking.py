@@ -25,12 +25,13 @@ from nemo_gym.metrics import (
     mean,
 )
 from nemo_gym.metrics.estimators import compute_error_of_average, subtract
-from nemo_gym.rollouts.lookback.comparison import TaskKey, list_clusters
+from nemo_gym.rollouts.lookback.comparison import list_clusters
 from nemo_gym.rollouts.lookback.score_tables import (
     ScoreTable,
     read_tables,
     split_by_agent,
 )
+from nemo_gym.rollouts.lookback.task_clusters import TaskKey
 from nemo_gym.statistics.multiplicity import (
     ADJUSTMENTS,
     PairedTest,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import mean
-from nemo_gym.rollouts.lookback.comparison import TaskKey
 from nemo_gym.rollouts.lookback.score_tables import ScoreTable, read_scores
+from nemo_gym.rollouts.lookback.task_clusters import TaskKey
 from nemo_gym.statistics.planning import (
     Spread,
     bound_spread,
@@ -76,19 +76,13 @@ def make_plan(
 ) -> EvaluationPlan:
     """Return a plan from the spread of an earlier run, or of rewards of 0 and 1 with the mean `rate`.
 
-    Raises `ConfigError` if neither a run nor a number of tasks is given, or if a run cannot tell its spread.
+    Raises `ConfigError` without a run and a number of tasks, or if a run cannot tell its spread.
     """
-    tables = [_read_tasks(path) for path in (run, against) if path is not None]
-    table, other = tables[0] if run is not None else None, tables[1] if len(tables) > 1 else None
-    count = tasks or _count_tasks(table)
+    table, other = (_read_tasks(path) if path else None for path in (run, against))
     spread, apart, assumption = _find_spread(table, other, rate, generalizes)
-    if generalizes and count < 2:
-        raise ConfigError(
-            "one task says nothing about others",
-            code="too_few_tasks",
-            remedy="Plan with more tasks, or without --generalize: then the mean is that of this task.",
-        )
+    count = _choose_count(tasks or _count_tasks(table), generalizes)
     own, both = (Spread(spread.within, each if generalizes else 0.0) for each in (spread.between, apart))
+    needed = count_repeats_for_difference(both, count, difference, power) if difference else None
     return EvaluationPlan(
         assumption=assumption,
         is_measured=table is not None,
@@ -101,15 +95,23 @@ def make_plan(
         half_width=find_half_width(own, count, repeats),
         smallest_difference=find_smallest_difference(both, count, repeats, power),
         difference=difference,
-        repeats_for_difference=count_repeats_for_difference(both, count, difference, power)
-        if difference
-        else None,
+        repeats_for_difference=needed,
         width=width,
         repeats_for_width=count_repeats_for_width(own, count, width) if width else None,
         sequential_rollouts=count_sequential_rollouts(own, width) if width and not generalizes else None,
-        tokens_per_rollout=table.output_tokens / table.rollouts if table and table.output_tokens else None,
-        notes=[note for each in tables for note in each.notes],
+        tokens_per_rollout=table.tokens_per_rollout if table else None,
+        notes=[note for each in (table, other) if each for note in each.notes],
     )
+
+
+def _choose_count(tasks: int, generalizes: bool) -> int:
+    if generalizes and tasks < 2:
+        raise ConfigError(
+            "one task says nothing about others",
+            code="too_few_tasks",
+            remedy="Plan with more tasks, or without --generalize: then the mean is that of this task.",
+        )
+    return tasks
 
 
 def _read_tasks(path: Path) -> ScoreTable:

@@ -26,7 +26,6 @@ from nemo_gym.metrics import (
 from nemo_gym.metrics.estimators import subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.comparison import (
-    TaskKey,
     TaskKeys,
     compute_interval,
     list_clusters,
@@ -40,7 +39,7 @@ from nemo_gym.rollouts.lookback.score_tables import (
     read_manifest,
 )
 from nemo_gym.rollouts.lookback.stored import StoredRun
-from nemo_gym.rollouts.lookback.task_clusters import find_clusters
+from nemo_gym.rollouts.lookback.task_clusters import TaskKey, find_clusters, find_uneven, join_copies
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.output.run_facts import KeyDifference, RunFacts, find_differences, read_facts
@@ -265,7 +264,9 @@ def _pair_all(
 ) -> Iterator[PairedDifference]:
     for environment in environments:
         for before, after in combinations(runs, 2):
-            own, other = (run.scores.get(environment, {}) for run in (before, after))
+            own, other = _join_uneven(
+                [run.scores.get(environment, {}) for run in (before, after)], whole_tasks=whole_tasks
+            )
             shared = [key for key, task in own.items() if task.scores and key in other and other[key].scores]
             if shared:
                 means, others = ([mean(tasks[key].scores) for key in shared] for tasks in (own, other))
@@ -277,3 +278,12 @@ def _pair_all(
                 yield PairedDifference(
                     environment, before.label, after.label, difference, low, high, len(shared)
                 )
+
+
+def _join_uneven(
+    runs: Sequence[Mapping[TaskKey, ScoredTask]], *, whole_tasks: bool
+) -> list[dict[TaskKey, ScoredTask]]:
+    """Return the tasks of runs on an environment; those that the runs have in different numbers are one each."""
+    tables = [{("", key): task for key, task in tasks.items()} for tasks in runs]
+    uneven = find_uneven(tables) if whole_tasks else set()
+    return [{key: task for (_, key), task in join_copies(table, uneven).items()} for table in tables]

@@ -14,8 +14,15 @@ from pathlib import Path
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import read_record
-from nemo_gym.rollouts.lookback.comparison import TaskKey, TaskKeys, task_title
+from nemo_gym.rollouts.lookback.comparison import TaskKeys, task_title
 from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.lookback.task_clusters import (
+    AgentTask,
+    TaskKey,
+    describe_uneven,
+    find_uneven,
+    join_copies,
+)
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest
 from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
@@ -34,6 +41,10 @@ class ScoredTask:
     index: int
     title: str
     scores: list[float] = field(default_factory=list)
+
+    def join(self, other: ScoredTask) -> ScoredTask:
+        """Return the scores of both of two equal tasks."""
+        return replace(self, scores=[*self.scores, *other.scores])
 
 
 @dataclass(slots=True)
@@ -63,14 +74,25 @@ class ScoreTable:
         """Return whether several agents attempt a task."""
         return sum(map(len, self.environments.values())) > len(self.tasks)
 
-    def join_equal_tasks(self) -> ScoreTable:
-        """Return the table with equal tasks as one, whose scores are those of all of them."""
+    @property
+    def tokens_per_rollout(self) -> float | None:
+        """Return the mean number of output tokens; None if they are unknown."""
+        return self.output_tokens / self.rollouts if self.output_tokens else None
+
+    def list_tasks(self) -> dict[AgentTask, ScoredTask]:
+        """Return the tasks of all agents."""
+        return {(name, key): task for name, tasks in self.environments.items() for key, task in tasks.items()}
+
+    def join_equal_tasks(self, contents: set[tuple[str, str]] | None = None) -> ScoreTable:
+        """Return the table with equal tasks as one, whose scores are those of all of them.
+
+        `contents`: the agents and contents of those tasks; None for all.
+        """
+        tasks = self.list_tasks()
         joined: dict[str, dict[TaskKey, ScoredTask]] = {}
-        for name, tasks in self.environments.items():
-            own = joined.setdefault(name, {})
-            for (content, _), task in tasks.items():
-                first = own.setdefault((content, 0), ScoredTask(task.index, task.title))
-                first.scores.extend(task.scores)
+        chosen = {(name, content) for name, (content, _) in tasks} if contents is None else contents
+        for (name, key), task in join_copies(tasks, chosen).items():
+            joined.setdefault(name, {})[key] = task
         return replace(self, environments=joined)
 
     def list_samples(self) -> list[dict[tuple[str, TaskKey], list[float]]]:
@@ -135,12 +157,17 @@ def read_manifest(path: Path) -> Manifest | None:
 def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTable]:
     """Return the scores of runs. Those with the same model get the names of their files as well.
 
-    If a run lacks its task rows, tasks are recognized by their input alone.
+    Tasks that the runs have in different numbers are one each, and a note says so. If a run lacks its task rows, tasks
+    are recognized by their input alone.
     """
     whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
     tables = [read_scores(path, score, whole_tasks=whole) for path in paths]
     for table, label in zip(tables, label_runs([table.label for table in tables], paths), strict=True):
         table.label = label
+    uneven = find_uneven([table.list_tasks() for table in tables]) if whole else set()
+    if uneven:
+        tables = [table.join_equal_tasks(uneven) for table in tables]
+        tables[0].notes.append(describe_uneven(len(uneven)))
     return tables
 
 

@@ -1,13 +1,61 @@
-"""Equal tasks of a stored run: intervals count them as one cluster, as those of the run itself do."""
+"""Equal tasks of stored runs: intervals count them as one cluster, as those of the run itself do.
+
+Comparisons pair the copies of a task by their numbers. Where the runs have them in different numbers, a pair by number
+would leave most of the attempts out: all attempts at such a task are those at one.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, Self, TypeVar
 
 from nemo_gym.rollouts.lookback.stored import IndexedRows
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_agent_or_unknown
+
+TaskKey = tuple[str, int]
+"""The digest of a task's content, and its number among an agent's tasks of the same content."""
+AgentTask = tuple[str, TaskKey]
+"""An agent, and a task that it attempts."""
+
+
+class Attempted(Protocol):
+    """The attempts at a task."""
+
+    def join(self, other: Self, /) -> Self:
+        """Return the attempts at both."""
+        ...
+
+
+AttemptedT = TypeVar("AttemptedT", bound=Attempted)
+
+
+def find_uneven(runs: Sequence[Mapping[AgentTask, object]]) -> set[tuple[str, str]]:
+    """Return the agents and contents of the tasks that several runs have in different numbers."""
+    counts = [Counter((agent, content) for agent, (content, _) in tasks) for tasks in runs]
+    return {task for each in counts for task in each if len({count[task] for count in counts} - {0}) > 1}
+
+
+def describe_uneven(tasks: int) -> str:
+    """Return the note on tasks that runs have in different numbers."""
+    return (
+        f"tasks of which the runs have different numbers of copies: {tasks:,}; the attempts at all copies of such a "
+        "task are those at one"
+    )
+
+
+def join_copies(
+    tasks: Mapping[AgentTask, AttemptedT], contents: set[tuple[str, str]]
+) -> dict[AgentTask, AttemptedT]:
+    """Return `tasks` with the copies of the given agents and contents as one task each."""
+    joined: dict[AgentTask, AttemptedT] = {}
+    for (agent, (content, number)), task in tasks.items():
+        key = agent, (content, 0 if (agent, content) in contents else number)
+        joined[key] = joined[key].join(task) if key in joined else task
+    return joined
 
 
 @dataclass(slots=True)

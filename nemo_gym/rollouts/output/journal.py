@@ -6,7 +6,7 @@ nothing written is deleted, only moved aside. Problems are found on opening, bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -127,10 +127,13 @@ def open_journal(
         manifest.tasks = tasks
         manifest.write(files.manifest)
         opened.pop_all()
-    notes += manifest.describe_codes(files.manifest.name)
-    if changed := read_facts(manifest.identity, manifest.starts).changed:
-        notes.append(f"the rows were made with several settings: {'; '.join(map(str, changed))}")
+    notes += [*manifest.describe_codes(files.manifest.name), *_describe_settings(manifest)]
     return Journal(files, finished, changes, notes, manifest, rows, failures, scored_by)
+
+
+def _describe_settings(manifest: Manifest) -> Iterator[str]:
+    if changed := read_facts(manifest.identity, manifest.starts).changed:
+        yield f"the rows were made with several settings: {'; '.join(map(str, changed))}"
 
 
 def refuse_existing(files: RunFiles, existing: Existing) -> None:

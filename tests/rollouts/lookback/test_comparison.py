@@ -10,7 +10,10 @@ import pytest
 
 from nemo_gym.failures import InputError
 from nemo_gym.rollouts.lookback.comparison import compare, compute_interval
+from nemo_gym.rollouts.lookback.ranking import rank_runs
+from nemo_gym.rollouts.lookback.run_table import read_run_table
 from nemo_gym.rollouts.plan.task_content import task_digest
+from tests.rollouts.doubles import task_row
 from tests.rollouts.stored_runs import failure_row, rows_of_agents, scored_row, store
 
 
@@ -176,3 +179,30 @@ def test_equal_means_differ_by_nothing(
     ]
     assert compare(paths[0], paths[1]).difference == 0.0
     assert compare(paths[1], paths[0]).difference == 0.0
+
+
+def store_copies(path: Path, rewards: list[float]) -> Path:
+    """Store a run of a task with a rollout for each copy, and of another task with the reward 1."""
+    store(path, [scored_row(task, reward=reward) for task, reward in enumerate([*rewards, 1.0])])
+    inputs = path.with_name(f"{path.stem}_materialized_inputs.jsonl")
+    rows = [orjson.loads(line) for line in inputs.read_bytes().splitlines()]
+    for row in rows:
+        row |= task_row(0 if row["_ng_task_index"] < len(rewards) else 1)
+    inputs.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return path
+
+
+def test_a_task_with_copies_in_one_run_only_is_one_pair(tmp_path: Path) -> None:
+    """By their numbers, the first of four copies would be a pair, and three quarters of the rollouts left out."""
+    before = store_copies(tmp_path / "a.jsonl", [0.5])
+    after = store_copies(tmp_path / "b.jsonl", [0.0, 1.0, 1.0, 1.0])
+    found = compare(before, after)
+    assert (len(found.pairs), found.joined, found.only_before, found.only_after) == (2, 1, (), ())
+    assert found.difference == pytest.approx((0.75 - 0.5) / 2)
+    (pair,) = read_run_table([before, after]).pairs
+    assert (pair.difference, pair.tasks) == (found.difference, 2)
+    ranking = rank_runs([before, after])
+    assert abs(ranking.pairs[0].difference) == pytest.approx(found.difference)
+    assert [note for note in ranking.notes if "different numbers of copies: 1;" in note]
+    even = compare(after, after)
+    assert (len(even.pairs), even.joined) == (5, 0)
