@@ -25,7 +25,6 @@ COMMAND = Command(
 
 
 def show_failures(keys: FailuresKeys) -> int:
-    from nemo_gym.metrics import ToolTally
     from nemo_gym.rollouts.lookback.stored import StoredRun
     from nemo_gym.rollouts.run.failure_groups import FailureGroups, failure_lines
     from nemo_gym.rows.verdict import is_scored
@@ -33,15 +32,13 @@ def show_failures(keys: FailuresKeys) -> int:
 
     rows = Path(keys.input_jsonl_fpath)
     run = StoredRun(rows)
-    account, failures, tally = run.open_account(), FailureGroups(), ToolTally()
+    account, failures = run.open_account(), FailureGroups()
     failed = {identity: run.failures.row(identity) for identity in run.list_failed()}
     absent = len(failed)
     for identity in run.scored:
         row = run.scored.row(identity)
         account.add(row)
-        if is_scored(row):
-            tally.add(row)
-        else:
+        if not is_scored(row):
             failed[identity] = row
     for identity in sorted(failed):
         failures.note_row(identity, failed[identity])
@@ -58,10 +55,6 @@ def show_failures(keys: FailuresKeys) -> int:
         print("\n".join(failure_lines(groups, viewed.logs(), shown=None)))
     if absent:
         print(f"All attempts are in {run.files.failures}.")
-    for calls in tally.rank_failed():
-        print(
-            f"{calls.failed:,} tool calls of `{calls.call.tool}` failed in rows with a reward: {calls.call}"
-        )
     print_notes(account.notes())
     return ExitCode.COMPLETE
 

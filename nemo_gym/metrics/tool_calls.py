@@ -20,13 +20,12 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.tool_errors import (
     INVALID_TOOL_CALLS,
     TOOL_ERRORS,
+    CauseKey,
     CountedError,
     FailedCall,
     count_answered_calls,
     read_tool_errors,
 )
-
-_CauseKey = tuple[str, str, str]
 
 
 class FailedCalls(NamedTuple):
@@ -51,8 +50,8 @@ class ToolTally:
 
     def __init__(self) -> None:
         self._answered: Counter[str] = Counter()
-        self._first: dict[_CauseKey, FailedCall] = {}
-        self._counts: Counter[_CauseKey] = Counter()
+        self._first: dict[CauseKey, FailedCall] = {}
+        self._counts: Counter[CauseKey] = Counter()
 
     def add(self, row: AnyRow) -> None:
         """Count the calls of a row."""

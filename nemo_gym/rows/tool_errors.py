@@ -77,6 +77,10 @@ _BY_MODEL = frozenset(
 _KINDS = tuple(ToolErrorKind)
 
 
+CauseKey = tuple[str, str, str]
+"""The tool, the kind and the cause, without the numbers and ids in which equal causes differ."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailedCall:
     """The failure of one tool call."""
@@ -93,8 +97,7 @@ class FailedCall:
         return self.kind.culprit is Culprit.ENVIRONMENT
 
     @property
-    def cause_key(self) -> tuple[str, str, str]:
-        """The tool, the kind and the cause, without the numbers and ids in which equal causes differ."""
+    def cause_key(self) -> CauseKey:
         # Ids, addresses and numbers differ from call to call, and the cause does not.
         return self.tool, self.kind.value, self.place or _DIFFERENCES.sub("#", self.cause)
 

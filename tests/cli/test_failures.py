@@ -86,7 +86,8 @@ def test_tool_calls_that_failed_in_scored_rows_are_told_too(
     assert COMMAND.run([f"+input_jsonl_fpath={rows}"], show_failures) == 0
     assert capsys.readouterr().out == (
         "no rollout failed without a row\n"
-        "1 tool calls of `guess` failed in rows with a reward: ValueError: boom (app.py:48)\n"
+        f"note: {rows}: 1 row has tool calls that failed by the environment's fault: 1 of `guess`: "
+        "ValueError: boom (app.py:48)\n"
     )
 
 

@@ -2,7 +2,7 @@
 
 A run that is running or was killed has fewer rows than planned. A run that was resumed with other code holds the scores
 of several codes, and one mean over them is the score of none. A run with `until` has more rows of uncertain tasks, so
-that a mean of its rows is not its estimate.
+that a mean of its rows is not its estimate. Rewards after tool calls that the environment failed say little of a model.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from nemo_gym.rollouts.output.run_state import RunProgress
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_code
+from nemo_gym.rows.tool_errors import CauseKey, CountedError, read_tool_errors
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.tables import write_number
 
 FIRST_CODE = "the first code"
 """The name of the code of rows without a mark, if no manifest tells its digest."""
+_SHOWN_CAUSES = 3
 
 
 @dataclass(slots=True)
@@ -71,6 +73,9 @@ class RunAccount:
     """Whether the last row is incomplete and left out."""
     estimate: str | None = None
     """What the run estimates, if it drew its tasks."""
+    rows_with_failed_tools: int = 0
+    failed_tools: dict[CauseKey, CountedError] = field(default_factory=dict)
+    """The tool calls that failed by the environment's fault."""
 
     @classmethod
     def open(cls, files: RunFiles) -> RunAccount:
@@ -94,6 +99,11 @@ class RunAccount:
     def add_score(self, row: AnyRow, score: float | None) -> None:
         """Add a row of the file, with a score of the reader's choice."""
         self.by_code.setdefault(read_code(row), CodeScores()).add(score)
+        failed = [error for error in read_tool_errors(row) if error.call.is_environments]
+        self.rows_with_failed_tools += bool(failed)
+        for call, times in failed:
+            first, earlier = self.failed_tools.get(call.cause_key, (call, 0))
+            self.failed_tools[call.cause_key] = CountedError(first, earlier + times)
 
     def notes(self) -> Iterator[str]:
         """Yield the sentences that a reader prints with its figures."""
@@ -108,6 +118,19 @@ class RunAccount:
         if self.has_codes:
             means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
             yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"
+        if self.failed_tools:
+            yield f"{self.path}: {self._describe_failed_tools()}"
+
+    def _describe_failed_tools(self) -> str:
+        ranked = sorted(self.failed_tools.values(), key=lambda error: (-error.times, error.call.tool))
+        causes = [f"{times:,} of `{call.tool}`: {call}" for call, times in ranked[:_SHOWN_CAUSES]]
+        if others := ranked[_SHOWN_CAUSES:]:
+            causes.append(f"{sum(error.times for error in others):,} by {len(others)} other causes")
+        rows = "row has" if self.rows_with_failed_tools == 1 else "rows have"
+        return (
+            f"{self.rows_with_failed_tools:,} {rows} tool calls that failed by the environment's fault: "
+            f"{'; '.join(causes)}"
+        )
 
     def name_codes(self, by_code: Mapping[str | None, CodeScores]) -> Iterator[tuple[str, CodeScores]]:
         """Yield the names of codes with their rows, in the order in which the run used them."""

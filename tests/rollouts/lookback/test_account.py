@@ -16,6 +16,8 @@ from nemo_gym.rollouts.lookback.reward_profile import write_profile
 from nemo_gym.rollouts.lookback.run_table import read_run_table
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rows.compose import note_failed_call
+from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 from tests.rollouts.stored_runs import scored_row, store
 
 NEW = "bbbbbbbbbbbb"
@@ -137,3 +139,23 @@ def test_every_reader_of_means_says_that_they_are_not_the_estimate(
     assert all(note.endswith(told) for note in notes)
     assert told.replace("'", "&#x27;") in (tmp_path / "page.html").read_text()
     assert not [*compare(other, other).accounts[0].notes()]
+
+
+def test_tool_calls_that_the_environment_failed_are_told_by_every_reader(tmp_path: Path) -> None:
+    stored = [scored_row(task) for task in range(5)]
+    for row in stored[:2]:
+        note_failed_call(
+            row, FailedCall("look", ToolErrorKind.RAISED, f"KeyError: {row['answer']}", "app.py:7")
+        )
+    for number in range(4):
+        note_failed_call(stored[2], FailedCall(f"tool_{number}", ToolErrorKind.NO_ROUTE, "no such route"))
+    note_failed_call(stored[3], FailedCall("look", ToolErrorKind.REJECTED, "HTTP 400: no"))
+    rows = store(tmp_path / "run.jsonl", stored)
+    told = (
+        f"{rows}: 3 rows have tool calls that failed by the environment's fault: 2 of `look`: KeyError: 0 (app.py:7); "
+        "1 of `tool_0`: no such route; 1 of `tool_1`: no such route; 2 by 2 other causes"
+    )
+    assert [*compare(rows, rows).accounts[0].notes()] == [told]
+    assert [*read_run_table([rows, rows]).runs[0].account.notes()] == [told]
+    assert [*write_report(rows, tmp_path / "page.html").notes()] == [told]
+    assert "KeyError: 0 (app.py:7)" in (tmp_path / "page.html").read_text()
