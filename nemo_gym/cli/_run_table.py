@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _MOST_KEYS = 30
 """Keys of the configuration that are listed."""
 _LONGEST_VALUE = 60
+_SHORT = "*"
 _LEFT = ("environment", "run", "before", "after")
 """Columns of text."""
 
@@ -47,13 +48,13 @@ def describe_differences(differences: Sequence[KeyDifference]) -> Iterator[str]:
 
 def draw_tables(table: RunTable, width: int | None) -> Iterator[str]:
     """Yield the lines of the tables and of the differing keys, in `width` columns of a terminal."""
-    from nemo_gym.tables import INTERVAL_MEANING, Column, fold_text, table_lines
+    from nemo_gym.tables import Column, fold_text, table_lines
 
     for titles, rows in list_tables(table):
         columns = [Column(title, rank=_rank(title), is_number=title not in _LEFT) for title in titles]
         yield from (line.plain for line in table_lines(columns, rows, width))
         yield ""
-    yield fold_text(INTERVAL_MEANING, width)
+    yield from (fold_text(line, width) for line in _describe_marks(table))
     if table.differences:
         yield "the runs differ in:"
         yield from (fold_text(f"  {line}", width) for line in describe_differences(table.differences))
@@ -63,17 +64,25 @@ def draw_tables(table: RunTable, width: int | None) -> Iterator[str]:
 
 def write_markdown(table: RunTable) -> Iterator[str]:
     """Yield the same as Markdown."""
-    from nemo_gym.tables import INTERVAL_MEANING
-
     for titles, rows in list_tables(table):
         yield f"| {' | '.join(titles)} |"
         yield f"|{''.join('---|' if title in _LEFT else '---:|' for title in titles)}"
         yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
         yield ""
-    yield f"{INTERVAL_MEANING}\n"
+    yield from (f"{line}\n" for line in _describe_marks(table))
     yield from (
         f"{line}" if line.startswith(" ") else f"- {line}" for line in describe_differences(table.differences)
     )
+
+
+def _describe_marks(table: RunTable) -> Iterator[str]:
+    from nemo_gym.tables import INTERVAL_MEANING
+
+    yield "mean: of all rollouts; difference: of the means of the tasks that both runs have, each with the same weight"
+    cells = [cell for run in table.runs for cell in run.cells.values()]
+    if any(1 < k <= cell.largest_k for cell in cells for k in cell.short_tasks):
+        yield f"{_SHORT} without the tasks that have fewer than k rewards"
+    yield INTERVAL_MEANING
 
 
 def _write_cell(cell: Cell, ks: Sequence[int]) -> Iterator[str]:
@@ -86,7 +95,8 @@ def _write_cell(cell: Cell, ks: Sequence[int]) -> Iterator[str]:
         else f"{write_number(cell.low)} to {write_number(cell.high)}"
     )
     for k in ks:
-        yield write_number(cell.best_at[k]) if k <= cell.largest_k and k in cell.best_at else "-"
+        mark = _SHORT if cell.short_tasks.get(k) else ""
+        yield f"{write_number(cell.best_at[k])}{mark}" if k <= cell.largest_k and k in cell.best_at else "-"
     yield f"{cell.failed:,}"
     yield "-" if cell.tokens is None else f"{cell.tokens:,.0f}"
     yield "-" if cell.seconds is None else f"{cell.seconds:.3g}"

@@ -123,6 +123,20 @@ def test_a_partial_reward_is_never_called_a_pass(capsys: pytest.CaptureFixture[s
     assert "pass@" not in printed
 
 
+def test_a_value_without_some_tasks_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = [scored_row(task, repeat) for task in range(3) for repeat in range(2)]
+    for name, rows in {"whole": whole, "short": whole[:-1], "other": whole}.items():
+        store(Path(f"{name}.jsonl"), rows)
+    with pytest.raises(SystemExit):
+        compare.main(["+runs=[whole.jsonl,short.jsonl,other.jsonl]", "+markdown=true"])
+    printed = capsys.readouterr().out
+    assert printed.count("1.000*") == 1
+    assert "* without the tasks that have fewer than k rewards" in printed
+    with pytest.raises(SystemExit):
+        compare.main(["+runs=[whole.jsonl,other.jsonl]", "+markdown=true"])
+    assert "*" not in capsys.readouterr().out.replace("**", "")
+
+
 def compared(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         compare.main([*arguments])

@@ -71,6 +71,8 @@ class Cell:
     """k → the expected best score of k rollouts of a task, over the tasks with so many scores."""
     largest_k: int
     """The largest k that tables show: at least half of the tasks with a score have as many."""
+    short_tasks: dict[int, int]
+    """k → the tasks with fewer scores, which `best_at` leaves out."""
     is_pass: bool
     """Whether all scores are 0 or 1, so that `best_at` is pass@k."""
     tokens: float | None
@@ -132,7 +134,7 @@ class RunTable:
                 **{
                     key: value
                     for key, value in asdict(cell).items()
-                    if key not in ("best_at", "largest_k", "phases", "is_pass")
+                    if key not in ("best_at", "largest_k", "short_tasks", "phases", "is_pass")
                 },
                 **{f"{'pass' if cell.is_pass else 'best'}@{k}": value for k, value in cell.best_at.items()},
                 **{f"seconds/{phase}": seconds for phase, seconds in cell.phases.items()},
@@ -252,6 +254,7 @@ def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
         high=interval.high if interval else None,
         best_at={k: value / 100 for k, value in reward_by_k(metrics, "pass", score).items()},
         largest_k=max(read_pass_curve(metrics, score), default=1),
+        short_tasks=reward_by_k(metrics, "short_tasks", score),
         is_pass=not has_partial_rewards(metrics, score),
         tokens=metrics.get("mean/total_tokens", metrics.get("mean/output_tokens")),
         seconds=times.seconds if times else None,
