@@ -32,7 +32,7 @@ class SessionsAreClosedOnce:
                 return self._close(event, Kind.OPENED)
             case Kind.UNNAMED:
                 return self._close(event, Kind.NAMED)
-            case Kind.CRASHED if event.place == ENVIRONMENT:
+            case Kind.CRASHED | Kind.FENCED if event.place == ENVIRONMENT:
                 self._forget()
             case Kind.OVER if self._open[Kind.NAMED]:
                 return f"the session {min(self._open[Kind.NAMED])} was never closed by its name"

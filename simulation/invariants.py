@@ -119,9 +119,15 @@ class NothingLost:
             lost = self._planned - failed - set(map(identity_of_line, ended.rows))
             if lost:
                 return f"the run ended as {ended.how}, and {min(lost)} has neither a row nor a failure"
-        if ended.is_last and (ended.how != "complete" or len(ended.rows) != len(self._planned)):
+        if ended.is_last and (ended.how, len(ended.rows)) != self._expect(ended):
             return f"all faults were repaired, but the run ended as {ended.how} {ended.error}".rstrip()
         return None
+
+    def _expect(self, ended: Ended) -> tuple[str, int]:
+        """Return how the last start ends, and its rows. A replay that could not be repeated needs another attempt."""
+        failures = map(orjson.loads, ended.failures)
+        strayed = sum(row[TERMINAL_KEY] and row[FAILURE_KEY]["code"] == MISMATCH for row in failures)
+        return "partial" if strayed else "complete", len(self._planned) - strayed
 
 
 class CountedRowsAreWritten:
@@ -216,6 +222,7 @@ class FailuresHaveCauses:
         self._told_otherwise: set[tuple[int, int]] = set()
         """Rollouts in which a tool's answer was changed, so that a replay does not repeat it."""
         self._in_flight: set[AttemptId] = set()
+        self._sent: set[AttemptId] = set()
         self._crashes: list[tuple[str, float]] = []
         """Servers, and the times at which all callers can reach them again."""
 
@@ -223,10 +230,11 @@ class FailuresHaveCauses:
         match event.kind:
             case Kind.SENT if event.place == RUN_PLACE and event.attempt is not None:
                 self._in_flight.add(event.attempt)
+                self._sent.add(event.attempt)
                 for server, back_at in self._crashes:
                     self._record_absence(event.attempt, server, back_at - event.at)
-            case Kind.DONE if event.place == RUN_PLACE and event.attempt is not None:
-                self._in_flight.discard(event.attempt)
+            case Kind.ANSWERED | Kind.BROKEN | Kind.LEFT if event.place == RUN_PLACE:
+                self._in_flight -= {event.attempt}
             case Kind.FAULT if event.attempt is not None:
                 fault: CallFault = event.detail
                 self._record(event.attempt, str(fault), seconds_lost_by(fault))
@@ -264,6 +272,8 @@ class FailuresHaveCauses:
         is_late = failure["type"] == "deadline"
         if failure["code"] == MISMATCH and attempt[1:3] in self._told_otherwise:
             return None
+        if self._crashes and attempt not in self._sent:
+            return None  # it waited in vain for an agent that was away
         if attempt in self._severe or (may_be_late if is_late else len(harms) > _TOLERATED_FAULTS):
             return None
         met = f"met only: {'; '.join(harms)}" if harms else "met no fault"

@@ -54,7 +54,8 @@ def draw_tables(table: RunTable, width: int | None) -> Iterator[str]:
         columns = [Column(title, rank=_rank(title), is_number=title not in _LEFT) for title in titles]
         yield from (line.plain for line in table_lines(columns, rows, width))
         yield ""
-    yield from (fold_text(line, width) for line in _describe_marks(table))
+    for line in _describe_marks(table):
+        yield from fold_text(line, width).splitlines()
     if table.differences:
         yield "the runs differ in:"
         yield from (fold_text(f"  {line}", width) for line in describe_differences(table.differences))

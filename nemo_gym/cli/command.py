@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 from pydantic import BaseModel, Field
 
 from nemo_gym.config.problems import ConfigErrors, list_problems
-from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.failures import CancelledFailure, ConfigError, GymError
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.tables import fold_text, terminal_width
 
@@ -260,6 +260,8 @@ def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
     else:
         text = "\n-> ".join(part.rstrip() for part in (failure.message, failure.remedy) if part)
         tell(f"{name}: {text}")
+    if isinstance(error, CancelledFailure):
+        return ExitCode.INTERRUPTED
     return ExitCode.BAD_INPUT if isinstance(error, ConfigError) else ExitCode.FATAL
 
 

@@ -153,7 +153,7 @@ class AttemptCalls:
         try:
             reply = await _give(handler, scope, receive, tape, planned.recorded if planned else None)
         except BaseException as error:
-            self._note_error(attempt, call, error, tape)
+            self._note_error(attempt, call, error, tape, planned)
             raise
         await self._record(attempt, call, sent, reply, tape, planned)
         return reply
@@ -201,7 +201,14 @@ class AttemptCalls:
         if attempt.replay is not None and planned is not None:
             attempt.replay.note_answer(planned.exchange, answer)
 
-    def _note_error(self, attempt: OpenAttempt, call: str, error: BaseException, tape: EngineTape) -> None:
+    def _note_error(
+        self,
+        attempt: OpenAttempt,
+        call: str,
+        error: BaseException,
+        tape: EngineTape,
+        planned: ReplayedCall | None,
+    ) -> None:
         """Append the outcome of a call that failed. An engine's refusal is an answer, on which agents act."""
         line: dict[str, Any] = {"error": type(error).__name__}
         if isinstance(error, GymError):
@@ -211,6 +218,7 @@ class AttemptCalls:
                 attempt.refusal = error
             elif 400 <= failure.http_status < 500 and failure.http_status not in _RETRIED and tape.replies:
                 line = {"completed_at": clock.wall_clock(), "status": failure.http_status}
+                line |= _describe_replay(planned) if planned is not None else {}
         kept = tape.replies if "status" in line else ()
         self._append(attempt, attempt.writer.end, call, line, kept)
 

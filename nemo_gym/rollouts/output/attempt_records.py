@@ -27,6 +27,8 @@ from nemo_gym.rows.identity import FinishedRollouts, RolloutId
 
 _FOLDER = re.compile(r"(\d+)\.(\d+)\.a(\d+)", re.ASCII)
 _RUN_FILE = "run.json"
+_ENDED_FILE = "ended"
+"""In the folder of an attempt that ended its rollout, so that no later start continues it."""
 
 
 class Kept(NamedTuple):
@@ -82,6 +84,8 @@ class AttemptRecords:
         records = cls(folder, run, earlier, changes)
         for name in list_attempts(folder):
             records._latest[name.identity] = max(name.number, records._latest.get(name.identity, 0))
+            if (folder / name.folder / _ENDED_FILE).exists():
+                records._first[name.identity] = max(name.number + 1, records._first.get(name.identity, 0))
         if changes:
             records._first = {each: number + 1 for each, number in records._latest.items()}
         if all(each in finished for each in records._latest):
@@ -122,6 +126,12 @@ class AttemptRecords:
     def refuse_earlier(self, identity: RolloutId) -> None:
         """Let no further attempt continue the ones so far."""
         self._first[identity] = self._latest.get(identity, -1) + 1
+
+    def mark_ended(self, identity: RolloutId) -> None:
+        """Let no later start continue an attempt so far, whose records are kept."""
+        folder = self.folder / f"{identity.task}.{identity.repeat}.a{self._latest.get(identity, 0)}"
+        with suppress(OSError):  # a start that continues it only repeats its end
+            (folder / _ENDED_FILE).touch()
 
     def delete(self, identity: RolloutId) -> None:
         """Delete the records of all attempts at a rollout."""

@@ -32,7 +32,7 @@ from nemo_gym.rollouts.run.progress import Display
 from nemo_gym.rollouts.run.required_servers import find_required_servers
 from nemo_gym.rollouts.run.row_check import leave_out_unfit_rows, refuse_unfit_rows
 from nemo_gym.rollouts.run.settings import CollectSettings
-from nemo_gym.rollouts.run.stopping import Stop
+from nemo_gym.rollouts.run.stopping import Stop, run_unless_stopped
 from nemo_gym.rollouts.run.summary import (
     CollectSummary,
 )
@@ -62,7 +62,7 @@ async def collect(
     `stop` ends the run, `attempter` replaces the agents, `checked` is of `check_input`, `serve` lets others control it.
     Raises `ConfigError` or `GymError` before anything runs; a later error ends the run and is the summary's `stop`.
     """
-    checked, servers, engines = await _check(settings, caller, gym, checked)
+    checked, servers, engines = await _check(settings, caller, gym, checked, stop := stop or Stop())
     identity = build_identity(checked.plan, checked.inspection, servers, gym.config, engines)
     journal, materialized, notes = await asyncio.to_thread(_open_files, settings, checked, identity, gym)
     inspection = checked.inspection
@@ -74,7 +74,7 @@ async def collect(
         rollouts=inspection.rollouts,
         planned=_count_planned(inspection),
         control=control,
-        stop=stop or Stop(),
+        stop=stop,
         servers=servers.keys(),
         materialized=materialized,
         invalid_rows=inspection.invalid,
@@ -171,7 +171,7 @@ def _build_plan(settings: CollectSettings, checked: CheckedInput, journal: Journ
 
 
 async def _check(
-    settings: CollectSettings, caller: Caller, gym: DiscoveredGym, given: CheckedInput | None
+    settings: CollectSettings, caller: Caller, gym: DiscoveredGym, given: CheckedInput | None, stop: Stop
 ) -> tuple[CheckedInput, Mapping[str, Mapping[str, Any]], EnginesFound]:
     """Return, after all checks, the input, the configuration of the servers that take part, and their engines."""
     checked = await asyncio.to_thread(check_input, settings, gym.config) if given is None else given
@@ -179,9 +179,10 @@ async def _check(
     servers = find_required_servers(agents, gym.config)
     engines = await check_servers(caller, agents, servers, tools=tools)
     if settings.skip_invalid_rows:
-        checked = await _leave_out_unfit_rows(checked, caller, servers)
+        checked = await run_unless_stopped(_leave_out_unfit_rows(checked, caller, servers), stop)
     else:
-        checked.inspection.environment_notes += await refuse_unfit_rows(caller, checked.plan, servers)
+        unfit = refuse_unfit_rows(caller, checked.plan, servers)
+        checked.inspection.environment_notes += await run_unless_stopped(unfit, stop)
     return checked, servers, engines
 
 

@@ -127,13 +127,13 @@ class DurableAttempts:
     def note_settled(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         """Delete the records of a rollout whose row is in its file, or that no resumed run could continue."""
         identity = planned.identity
-        ended = self._ended.pop(identity, None)
-        if self.options.keep_attempts == "all":
-            return
+        may_continue = self._ended.pop(identity, None) is not None
+        kept = self.options.keep_attempts
         is_failed = isinstance(result, Failed)
-        if is_failed and (self.options.keep_attempts == "failed" or ended is not None):
-            return
-        self.records.delete(identity)
+        if kept != "all" and not (is_failed and (kept == "failed" or may_continue)):
+            self.records.delete(identity)
+        elif is_failed and not may_continue:
+            self.records.mark_ended(identity)
 
     async def tell_models(self) -> None:
         """Tell every process of the model servers of the run. Raises `ConfigError` if one cannot record it."""

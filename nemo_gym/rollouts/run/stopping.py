@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from nemo_gym.failures import Failure
+from nemo_gym.failures import CancelledFailure, Failure
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import TOOL_ERRORS_KEY
 from nemo_gym.rows.tool_errors import (
@@ -25,6 +25,7 @@ from nemo_gym.rows.tool_errors import (
     read_tool_errors,
 )
 
+T = TypeVar("T")
 INTERRUPTED, DRAINED, BUDGET = "interrupted", "drained", "budget"
 
 
@@ -152,6 +153,23 @@ async def wait_for_first(
         await asyncio.wait({work, watch}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
         watch.cancel()
+
+
+async def run_unless_stopped(work: Coroutine[Any, Any, T], stop: Stop) -> T:
+    """Return the result of `work`, before which nothing of a run begins. Raises `CancelledFailure` at a stop."""
+    task = asyncio.ensure_future(work)
+    try:
+        await wait_for_first(task, stop.draining)
+        if not task.done():
+            assert stop.reason is not None
+            raise CancelledFailure(
+                "the run was stopped before its first rollout: this start has written nothing",
+                code=stop.reason.code,
+            )
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 # --- Tools that fail by the environment -------------------------------------------------------------------------------

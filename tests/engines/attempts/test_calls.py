@@ -173,6 +173,8 @@ def test_an_engine_that_refuses_a_prompt_does_so_again(tmp_path: Path) -> None:
     again = server.call(SECOND, body=long)
     assert (again.status_code, strip(again.json())) == (first.status_code, strip(first.json()))
     assert server.asked == asked
+    (recorded,), (replayed,) = server.read(FIRST).calls, server.read(SECOND).calls
+    assert replayed.replayed == recorded.call, "else the attempt seems to have repeated too few calls"
 
 
 def test_a_fork_answers_its_calls_only_and_compares_the_next_request(tmp_path: Path) -> None:

@@ -49,6 +49,20 @@ def test_the_longest_record_is_continued_unless_it_has_a_mismatch(tmp_path: Path
     assert records.find_longest(FIRST) is None
 
 
+def test_an_attempt_that_ended_its_rollout_is_not_continued_by_a_later_start(tmp_path: Path) -> None:
+    records = open_records(tmp_path)
+    leave_attempt(records.folder / records.name_next(FIRST).folder, answered=2)
+    leave_attempt(records.folder / records.name_next(SECOND).folder, answered=2)
+    records.mark_ended(FIRST)
+    records.mark_ended(RolloutId(7, 0))  # has no record
+    again = open_records(tmp_path)
+    assert not again.may_continue(FIRST)
+    assert again.may_continue(SECOND)
+    assert again.continuable == 1
+    assert again.name_next(FIRST).number == 1
+    assert measure(again.folder).attempts == 2
+
+
 def test_a_record_without_an_answer_is_not_continued(tmp_path: Path) -> None:
     records = open_records(tmp_path)
     leave_attempt(records.folder / records.name_next(FIRST).folder, answered=0)

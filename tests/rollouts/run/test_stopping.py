@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules, ToolStreaks, stop_on_signals
+from nemo_gym.failures import CancelledFailure
+from nemo_gym.rollouts.run.stopping import (
+    Stop,
+    StopReason,
+    StopRules,
+    ToolStreaks,
+    run_unless_stopped,
+    stop_on_signals,
+)
 from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
 from tests.metrics.test_tool_calls import BOOM, GONE, INVALID, row_of
 from tests.rollouts.doubles import failure
@@ -26,6 +34,27 @@ async def test_the_first_signal_drains_and_the_second_cuts() -> None:
     assert stop.reason is not None
     assert stop.reason.code == "interrupted"
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+async def test_what_comes_before_a_run_ends_with_its_stop() -> None:
+    stop, is_cancelled = Stop(), asyncio.Event()
+
+    async def wait() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_cancelled.set()
+        return "never"
+
+    async def be_quick() -> str:
+        return "done"
+
+    assert await run_unless_stopped(be_quick(), stop) == "done"
+    asyncio.get_running_loop().call_soon(stop.interrupt)
+    with pytest.raises(CancelledFailure, match="before its first rollout") as stopped:
+        await run_unless_stopped(wait(), stop)
+    assert stopped.value.failure.code == "interrupted"
+    assert is_cancelled.is_set()
 
 
 async def test_the_first_reason_stands() -> None:
