@@ -6,6 +6,7 @@ import json
 import random
 import re
 import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from typing import Any
 
@@ -97,23 +98,23 @@ def test_other_letters_are_other_letters(count: int, data: st.DataObject) -> Non
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from("abc")), max_size=5), st.integers(0, 9))
 def test_missed_queries_have_another_result(rows: list[tuple[int, str]], limit: int) -> None:
-    database = sqlite3.connect(":memory:")
-    database.execute("CREATE TABLE t (n INT, c TEXT)")
-    database.executemany("INSERT INTO t VALUES (?, ?)", rows)
-    gold = f"SELECT n, c FROM t WHERE n <= {limit} ORDER BY n, c"
-    answer = ExpectedAnswer(AnswerType.SQL, gold, (gold,))
-    expected = database.execute(gold)
-    columns, result = len(expected.description), expected.fetchall()
-    for kind, query in respell_sql(answer):
-        assert database.execute(query).fetchall() == result, kind
-    for kind, query in miss_sql(answer):
-        try:
-            found = database.execute(query)
-        except sqlite3.OperationalError:
-            assert kind == "syntax error"
-            continue
-        has_other_columns = found.description is None or len(found.description) != columns
-        assert has_other_columns or found.fetchall() != result, kind
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE t (n INT, c TEXT)")
+        database.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        gold = f"SELECT n, c FROM t WHERE n <= {limit} ORDER BY n, c"
+        answer = ExpectedAnswer(AnswerType.SQL, gold, (gold,))
+        expected = database.execute(gold)
+        columns, result = len(expected.description), expected.fetchall()
+        for kind, query in respell_sql(answer):
+            assert database.execute(query).fetchall() == result, kind
+        for kind, query in miss_sql(answer):
+            try:
+                found = database.execute(query)
+            except sqlite3.OperationalError:
+                assert kind == "syntax error"
+                continue
+            has_other_columns = found.description is None or len(found.description) != columns
+            assert has_other_columns or found.fetchall() != result, kind
 
 
 def test_an_expression_without_a_finite_value_is_not_increased() -> None:
