@@ -26,6 +26,7 @@ from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.companions import show_path
+from nemo_gym.viewer.equal_tasks import FollowedTasks
 from nemo_gym.viewer.failure_logs import lines_around, read_failure_logs
 from nemo_gym.viewer.finding import FollowedRuns
 from nemo_gym.viewer.indexing import FollowedRows
@@ -61,6 +62,7 @@ class Viewer:
         self._vocabulary = vocabulary
         self.pool = WorkerPool()
         self._indexed: dict[tuple[str, Kind], FollowedRows] = {}
+        self._tasks: dict[str, FollowedTasks] = {}
 
     def run(self, name: str) -> Run:
         """Return a run. Raises `InputError` (404)."""
@@ -86,6 +88,11 @@ class Viewer:
             )
         return self._indexed[key]
 
+    def tasks(self, name: str) -> FollowedTasks:
+        """Return the task rows of a run. Raises `InputError` (404)."""
+        run = self.run(name)
+        return self._tasks.setdefault(name, FollowedTasks(run))
+
     async def row(self, name: str, kind: Kind, place: str) -> bytes:
         """Return the bytes of a row at `<start>-<length>`. Raises `InputError` (404)."""
         row = await self.rows(name, kind).read_row(*_place_in(place))
@@ -101,6 +108,8 @@ class Viewer:
         """Stop reading, and end the workers."""
         for rows in self._indexed.values():
             await rows.close()
+        for tasks in self._tasks.values():
+            tasks.close()
         await self.pool.close()
 
 
@@ -123,6 +132,10 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs/{name}")
     async def details(name: str) -> Response:
         return _json(await asyncio.to_thread(viewer.run(name).details))
+
+    @app.get("/api/runs/{name}/equal_tasks")
+    async def equal_tasks(name: str) -> Response:
+        return _json({"firsts": await asyncio.to_thread(viewer.tasks(name).read_equal)})
 
     @app.get("/api/runs/{name}/failures")
     async def failures(name: str) -> Response:

@@ -1,6 +1,7 @@
 /** Where the pages read runs from: a server, or the file that holds the page. Both give the same answers by path. */
 
 import type { FileKind } from "../columns/engine.ts";
+import type { EqualTasks } from "../columns/summary.ts";
 import type {
   Blocks, Card, Comparison, FailureGroup, Flag, Json, LogPart, Nodes, Place, Ranking, RunDetail, RunEntry, RunTable, SearchEvent, Tokens,
 } from "./answers.ts";
@@ -68,6 +69,11 @@ export class Source {
 
   tokens(id: string, { kind, start, length }: Place, signal?: AbortSignal): Promise<Tokens> {
     return this.json(`runs/${id}/tokens/${start}-${length}?kind=${kind}`, signal);
+  }
+
+  /** Which tasks of the run are equal. */
+  async equalTasks(id: string): Promise<EqualTasks> {
+    return (await this.json<{ firsts: EqualTasks }>(`runs/${id}/equal_tasks`)).firsts;
   }
 
   async failures(id: string): Promise<FailureGroup[]> {
