@@ -29,7 +29,7 @@ interface Overview {
   histograms: Histogram[];
 }
 
-async function read({ columns }: Run, equal: EqualTasks | null): Promise<Overview> {
+async function read({ figures: columns }: Run, equal: EqualTasks | null): Promise<Overview> {
   const known = (await columns.columns("rows")).filter(({ isLabel, name }) => !isLabel && !NOT_SHOWN.has(name));
   void columns.select({ kind: "rows", query: "", sort: null, hits: null });
   const names = [...DISTRIBUTIONS.map(([name]) => name), ...known.map(({ name }) => name).sort()];

@@ -54,6 +54,11 @@ export class Source {
     };
   }
 
+  /** The blocks of the whole run, in a file that may hold some of its rows. */
+  async figures(id: string, kind: FileKind): Promise<Uint8Array> {
+    return new Uint8Array(await (await this.get(`runs/${id}/figures?kind=${kind}`)).arrayBuffer());
+  }
+
   /** The row as it is in the file. */
   async row(id: string, { kind, start, length }: Place): Promise<string> {
     const response = await this.get(`runs/${id}/rows/${start}-${length}?kind=${kind}`);
