@@ -3,6 +3,7 @@
     runs        the runs below a folder, their files and state
     indexing    the columns of a file of rows, read once and then followed
     nodes       the machines of a run's gym, and what has happened to them
+    equal_tasks the equal tasks of a run, one for its figures
     row_views   parts of a row for the page: its card, its tokens
     searching   text search over a file of rows
     filtering, exporting, single_file, notebook   the pages with chosen rows in one file, or in a cell of a notebook

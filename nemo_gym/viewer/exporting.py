@@ -1,7 +1,8 @@
 """Runs in one HTML file: the rows that a filter selects, without secrets, in the pages of the viewer.
 
-The selected rows are written to a private folder as runs of their own. The answers about them are then computed as the
-server computes those about the original runs.
+The figures and comparisons are those of the whole runs: the file holds the columns of all rows, and answers about the
+original runs. The selected rows are written to a private folder as runs of their own; causes of failures and flags are
+theirs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import os
 import tempfile
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
 from itertools import accumulate, permutations
 from pathlib import Path
 from typing import Any, Final
@@ -20,29 +23,39 @@ from nemo_gym.config.problems import Problems
 from nemo_gym.config.secrets import add_copies, hide_secrets, secret_values
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.json_objects import dump_json, parse_json, parse_object
-from nemo_gym.rollouts.lookback.comparison import compare
+from nemo_gym.rollouts.lookback.comparison import task_title
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import is_torn
-from nemo_gym.rollouts.output.row_index import build_blocks, build_entry
+from nemo_gym.rollouts.output.row_index import BLOCK_ROWS, BlockBuilder, RowEntry, build_blocks, build_entry
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.run.failure_groups import group_file
+from nemo_gym.rows.identity import read_task_index
 from nemo_gym.tokens.vocabulary import Vocabulary
-from nemo_gym.viewer.companions import is_deep
+from nemo_gym.viewer.companions import is_deep, show_path
+from nemo_gym.viewer.equal_tasks import FollowedTasks
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.indexing import LinePlace
 from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
+from nemo_gym.viewer.run_tables import compare_runs
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.single_file import single_file
 
 DEFAULT_LIMIT: Final = 1000
 """Rollouts of a run, and failed attempts of it, in one file."""
+_FIGURE_LABELS: Final = ("outcome", "agent", "policy_version")
+"""The labels that figures are made by."""
+_MOST_KNOWN: Final = 4096
 _MOST_COMPARED: Final = 4
 """Runs of a file that holds the comparisons of all of them."""
 _LOOKED_FOR: Final = (
     "Looked for: values under names of secrets, keys in the forms of known services, credentials in URLs, and the "
     "secrets of this environment and env.yaml. Secrets of other forms remain."
+)
+_OF_WHOLE: Final = (
+    " are in this page; the figures and comparisons are of all {total}, the causes of failures and the flags of those "
+    "in the page"
 )
 _FORMULA_MARKS: Final = (b"$", rb"\\(", rb"\\[")
 """The beginnings of formulas in the JSON of a row."""
@@ -70,10 +83,43 @@ class _Selected:
     """Lines that are left out because they are not rows, or have too many levels to hide secrets in them."""
     columns: set[str] = field(default_factory=set)
     """The names of the numbers of all rows, chosen or not."""
+    whole: bytes = b""
+    """The blocks of all rows, if some are not chosen."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all rows are chosen."""
+        return len(self.lines) == self.total
 
     def places(self) -> list[LinePlace]:
         ends = accumulate(map(len, self.lines))
         return [LinePlace(end - len(line), len(line)) for end, line in zip(ends, self.lines, strict=True)]
+
+
+class _WholeColumns:
+    """The numbers of all rows of a file, and the labels that figures are made by, without secrets."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._builder = BlockBuilder(0)
+        self._blocks: list[bytes] = []
+        self._hide = lru_cache(_MOST_KNOWN)(partial(hide_secrets, known=secrets))
+
+    def add(self, entry: RowEntry) -> None:
+        numbers = {self._hide(name): number for name, number in entry.numbers.items()}
+        labels = {name: self._hide(entry.labels.get(name)) for name in _FIGURE_LABELS}
+        self._builder.add(RowEntry(numbers, labels), b"\n")  # the row itself is not in the file
+        if len(self._builder) == BLOCK_ROWS:
+            self._seal()
+
+    def encode(self) -> bytes:
+        """Return the blocks."""
+        if len(self._builder):
+            self._seal()
+        return b"".join(self._blocks)
+
+    def _seal(self) -> None:
+        self._blocks.append(self._builder.encode())
+        self._builder = BlockBuilder(self._builder.end)
 
 
 def export_page(
@@ -107,16 +153,17 @@ def export_page(
             for kind, path in (("rows", copies[run.id].rows), ("failures", copies[run.id].failures)):
                 path.write_bytes(b"".join(kinds[kind].lines))
             answers[f"runs/{run.id}"] = _details(run, kinds, secrets)
+            answers |= dict(_whole_answers(run, kinds))
             answers[f"runs/{run.id}/nodes"] = hide_secrets({"nodes": run.nodes()}, secrets)
             answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary or run.vocabulary()))
         answers["runs"] = {"runs": [answers[f"runs/{run.id}"] for run in runs]}
-        answers |= dict(_comparisons(copies))
+    answers |= dict(_comparisons(runs, chosen, secrets))
     has_formulas = any(mark in line for each in files for line in each.lines for mark in _FORMULA_MARKS)
     return ExportedPage(single_file(note, answers, base=base, has_formulas=has_formulas), note)
 
 
 def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str]) -> _Selected:
-    found = _Selected()
+    found, whole = _Selected(), _WholeColumns(secrets)
     for _, line in read_lines(path) if holds_text(path) else ():
         if is_torn(line):
             continue
@@ -128,6 +175,7 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
         found.total += 1
         entry = build_entry(row)
         found.columns |= entry.numbers.keys()
+        whole.add(entry)
         if len(found.lines) >= limit or not row_filter.matches(entry, line):
             continue
         hidden = hide_secrets(row, secrets)
@@ -136,6 +184,8 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
             line = dump_json(hide_secrets(parse_json(line), secrets)) + b"\n"
         found.lines.append(line)
         found.rows.append(hidden)
+    if not found.is_whole:
+        found.whole = whole.encode()
     return found
 
 
@@ -145,10 +195,28 @@ def _list_known_secrets() -> frozenset[str]:
 
 
 def _details(run: Run, kinds: Mapping[str, _Selected], secrets: Iterable[str]) -> dict[str, Any]:
-    counts = {kind: len(selected.lines) for kind, selected in kinds.items()}
-    details, total = run.details(), kinds["rows"].total
-    own = {"path": run.files.rows.name, "planned": max(details["planned"] or 0, total), **counts}
+    details, totals = run.details(), {kind: selected.total for kind, selected in kinds.items()}
+    held = {kind: [len(selected.lines), selected.total] for kind, selected in kinds.items()}
+    planned = max(details["planned"] or 0, totals["rows"])
+    own = {"path": run.files.rows.name, "planned": planned, **totals, "held": held}
     return {**hide_secrets(details, secrets), **own}
+
+
+def _whole_answers(run: Run, kinds: Mapping[str, _Selected]) -> Iterator[tuple[str, Any]]:
+    """Yield the answers that figures of the whole run are computed from."""
+    for kind, selected in kinds.items():
+        if not selected.is_whole:
+            yield f"runs/{run.id}/figures?kind={kind}", _encode(selected.whole)
+    tasks = FollowedTasks(run)
+    with (
+        closing(tasks),
+        suppress(GymError),
+    ):  # the page says that it does not hold them, and shows no interval
+        yield f"runs/{run.id}/equal_tasks", {"firsts": tasks.read_equal()}
+
+
+def _encode(blocks: bytes) -> dict[str, str]:
+    return {"b64": b64encode(blocks).decode()}
 
 
 def _answers_about(
@@ -157,7 +225,7 @@ def _answers_about(
     """Yield the answers about one run by path."""
     for kind, selected in kinds.items():
         blocks = b"".join(build_blocks(selected.lines))
-        yield f"runs/{name}/blocks?kind={kind}", {"b64": b64encode(blocks).decode()}
+        yield f"runs/{name}/blocks?kind={kind}", _encode(blocks)
         for line, row, place in zip(selected.lines, selected.rows, selected.places(), strict=True):
             at = f"{place.start}-{place.length}?kind={kind}"
             yield f"runs/{name}/rows/{at}", line.decode()
@@ -172,17 +240,33 @@ def _answers_about(
     yield f"runs/{name}/flags", {"rows": len(rows.lines), "flags": flags}
 
 
-def _comparisons(copies: Mapping[str, RunFiles]) -> Iterator[tuple[str, Any]]:
-    """Yield the comparisons of all pairs of runs. Rows that cannot be paired have none."""
-    if len(copies) > _MOST_COMPARED:
+def _comparisons(
+    runs: Sequence[Run], chosen: Mapping[str, Mapping[str, _Selected]], secrets: Iterable[str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the comparisons of all pairs of whole runs, with the titles of chosen tasks.
+
+    Runs that cannot be paired have none.
+    """
+    if len(runs) > _MOST_COMPARED:
         return
-    for before, after in permutations(copies, 2):
+    for before, after in permutations(runs, 2):
         try:
-            found = compare(copies[before].rows, copies[after].rows).as_json()
-            del found["runs"]  # of the copies, which have no manifest
-            yield f"compare?before={before}&after={after}", found
+            found = compare_runs(before, after)
         except GymError:
             continue
+        rows = chosen[before.id]["rows"].rows
+        titles = {read_task_index(row): task_title(row) for row in reversed(rows)}
+        for task in found["changed"]:
+            task["question"] = titles.get(task["task_before"], "")
+        notes = [{"notes": [*_shorten_notes(told)]} for told in found["runs"]]
+        shown = {name: value for name, value in found.items() if name != "problems"} | {"runs": notes}
+        yield f"compare?before={before.id}&after={after.id}", hide_secrets(shown, secrets)
+
+
+def _shorten_notes(account: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the notes of a run with the name of its file in the place of its path."""
+    for note in account["notes"]:
+        yield show_path(note).replace(account["path"], Path(account["path"]).name)
 
 
 def _note(
@@ -199,12 +283,16 @@ def _note(
     names = runs[0].files.rows.name if len(runs) == 1 else f"{len(runs)} runs"
     scrubbed = sum(each.scrubbed for each in files)
     filtered = f", filtered by {row_filter.text}" if row_filter.text.strip() else ""
+    total = sum(kinds["rows"].total for kinds in chosen.values())
+    of_whole = "" if all(each.is_whole for each in files) else _OF_WHOLE.format(total=f"{total:,}")
     hidden = f"Secrets are hidden in {scrubbed:,} of them." if scrubbed else "Nothing was hidden in them."
     unreadable = sum(each.unreadable for each in files)
     left_out = f" {unreadable:,} unreadable lines are left out." if unreadable else ""
     states = (run.describe_progress(chosen[run.id]["rows"].total) for run in runs)
     unfinished = "".join(f" {state}." for state in states if state is not None)
-    return f"{' and '.join(parts)} of {names}{filtered}. {hidden} {_LOOKED_FOR}{left_out}{unfinished}"
+    return (
+        f"{' and '.join(parts)} of {names}{filtered}{of_whole}. {hidden} {_LOOKED_FOR}{left_out}{unfinished}"
+    )
 
 
 def check_target(path: Path) -> None:

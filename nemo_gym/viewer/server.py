@@ -17,7 +17,6 @@ from starlette.staticfiles import StaticFiles
 from nemo_gym.failures import ConfigError, GymError, InputError
 from nemo_gym.json_objects import dump_json, parse_object
 from nemo_gym.processes.workers import WorkerPool
-from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.rank_plot import draw_ranking
 from nemo_gym.rollouts.lookback.ranking import rank_runs
@@ -25,13 +24,13 @@ from nemo_gym.rollouts.output.run_state import RunState
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
-from nemo_gym.viewer.companions import show_path
+from nemo_gym.viewer.equal_tasks import FollowedTasks
 from nemo_gym.viewer.failure_logs import lines_around, read_failure_logs
 from nemo_gym.viewer.finding import FollowedRuns
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
 from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
-from nemo_gym.viewer.run_tables import build_table, refuse_unreadable
+from nemo_gym.viewer.run_tables import build_table, compare_runs, refuse_unreadable
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.searching import search
 
@@ -43,7 +42,6 @@ _FIRST_ANSWER_BYTES = 1 << 20
 _MOST_BLOCKS = 1 << 31
 _MOST_CARDS = 100
 _MOST_RANKED = 50
-_MOST_PROBLEMS = 20
 _CHECK_TIMEOUT_S = 3600.0
 _JSON = "application/json"
 
@@ -61,6 +59,7 @@ class Viewer:
         self._vocabulary = vocabulary
         self.pool = WorkerPool()
         self._indexed: dict[tuple[str, Kind], FollowedRows] = {}
+        self._tasks: dict[str, FollowedTasks] = {}
 
     def run(self, name: str) -> Run:
         """Return a run. Raises `InputError` (404)."""
@@ -86,6 +85,11 @@ class Viewer:
             )
         return self._indexed[key]
 
+    def tasks(self, name: str) -> FollowedTasks:
+        """Return the task rows of a run. Raises `InputError` (404)."""
+        run = self.run(name)
+        return self._tasks.setdefault(name, FollowedTasks(run))
+
     async def row(self, name: str, kind: Kind, place: str) -> bytes:
         """Return the bytes of a row at `<start>-<length>`. Raises `InputError` (404)."""
         row = await self.rows(name, kind).read_row(*_place_in(place))
@@ -101,6 +105,8 @@ class Viewer:
         """Stop reading, and end the workers."""
         for rows in self._indexed.values():
             await rows.close()
+        for tasks in self._tasks.values():
+            tasks.close()
         await self.pool.close()
 
 
@@ -123,6 +129,10 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs/{name}")
     async def details(name: str) -> Response:
         return _json(await asyncio.to_thread(viewer.run(name).details))
+
+    @app.get("/api/runs/{name}/equal_tasks")
+    async def equal_tasks(name: str) -> Response:
+        return _json({"firsts": await asyncio.to_thread(viewer.tasks(name).read_equal)})
 
     @app.get("/api/runs/{name}/failures")
     async def failures(name: str) -> Response:
@@ -154,7 +164,7 @@ def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/compare")
     async def compared(before: str, after: str) -> Response:
         runs = [viewer.run(name) for name in (before, after)]
-        return _json(await asyncio.to_thread(_compare, *runs))
+        return _json(await asyncio.to_thread(compare_runs, *runs))
 
     @app.get("/api/table")
     async def tabled(runs: str) -> Response:
@@ -219,16 +229,6 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
         path = await viewer.rows(name, kind).plain()
         lines = _search_lines(path, q, viewer.pool)
         return StreamingResponse(lines, media_type="application/x-ndjson")
-
-
-def _compare(before: Run, after: Run) -> dict[str, Any]:
-    """Return the comparison as JSON, with the damaged lines. Raises `InputError` for a file that is not read."""
-    for run in (before, after):
-        refuse_unreadable(run)
-    problems: list[str] = []
-    compared = compare(before.files.rows, after.files.rows, problems=problems).as_json()
-    shown = [show_path(each) for each in problems[:_MOST_PROBLEMS]]
-    return {**compared, "unreadable": len(problems), "problems": shown}
 
 
 def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:

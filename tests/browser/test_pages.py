@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nemo_gym.metrics import mean, reward_interval
 from nemo_gym.rollouts.lookback.reward_profile import profile_tasks
+from nemo_gym.rollouts.lookback.run_table import read_run_table
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.serving.panel import BoardField, ImageField, Panel, TableField, TextField
 from tests.browser.conftest import serving
@@ -29,12 +30,24 @@ def test_runs_and_overview(demo: str, demo_run: Path, visit: Visit) -> None:
     metrics = json.loads(demo_run.with_name("rollouts_aggregate_metrics.json").read_text(encoding="utf-8"))
     for agent in metrics:
         own = agent["agent_metrics"]
-        line = visit.page.locator("tr").filter(has_text=agent["agent_ref"]["name"]).inner_text()
-        assert f"{own['mean/reward']:.3f}" in line
         interval = reward_interval(own)
         assert interval is not None
+        visit.wait_for(f"{interval.low:.3f} to {interval.high:.3f}")
+        line = visit.page.locator("tr").filter(has_text=agent["agent_ref"]["name"]).inner_text()
+        assert f"{own['mean/reward']:.3f}" in line
         assert f"{interval.low:.3f} to {interval.high:.3f}" in line
         assert f"{own['pass@2/reward']:.1f} %" in line
+
+
+def test_an_interval_takes_equal_tasks_for_one(tmp_path: Path, visit: Visit) -> None:
+    rows = [row_of(task, 0, [message("x")], 5.0 * (task % 4)) for task in range(20)]
+    run = write_run(tmp_path / "out.jsonl", rows)
+    tasks = run.with_name("out_materialized_inputs.jsonl")
+    write_run(tasks, [{**row_of(task % 10, 0, []), "_ng_task_index": task} for task in range(20)])
+    cell = read_run_table([run]).runs[0].cells["an_agent"]
+    with serving([run]) as address:
+        visit.open(address, "#/r0")
+        visit.wait_for(f"{cell.low:.3f} to {cell.high:.3f}")
 
 
 def test_rollouts_are_filtered_and_sorted(demo: str, demo_run: Path, visit: Visit) -> None:
@@ -79,7 +92,14 @@ def test_tasks_have_the_figures_of_the_reward_profile(demo: str, demo_run: Path,
     visit.wait_for("30 of 30 in 15 tasks")
     lines = [line.split("\n") for line in visit.page.locator(".grid-rows [role=row]").all_inner_texts()]
     assert lines == [
-        [str(group.task), "2", "2", f"{mean(profile.rewards):.3f}", f"{100 * max(profile.rewards):.1f} %"]
+        [
+            str(group.task),
+            group.agent,
+            "2",
+            "2",
+            f"{mean(profile.rewards):.3f}",
+            f"{100 * max(profile.rewards):.1f} %",
+        ]
         for group, profile in sorted(profiles.items())
     ]
     visit.page.locator(".grid-rows a").first.click()

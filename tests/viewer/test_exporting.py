@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from base64 import b64decode
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,21 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
 from nemo_gym.viewer.exporting import ExportedPage, check_target, export_page
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.finding import find_runs
-from tests.browser.rows import failure_of, message, nodes_document, row_of, sampled, write_nodes, write_run
+from tests.browser.rows import (
+    failure_of,
+    message,
+    nodes_document,
+    row_of,
+    sampled,
+    write_log,
+    write_nodes,
+    write_run,
+)
 
 CANARY = "sk-canary-123456"
 
@@ -44,7 +56,8 @@ def test_rows_and_answers_are_those_that_the_filter_selects(tmp_path: Path) -> N
     run = make_run(tmp_path)
     page = export_page(find_runs([run]), RowFilter("reward>0"))
     assert page.note.startswith(
-        "1 of 3 rollouts and 0 of 1 failed attempts of out.jsonl, filtered by reward>0. "
+        "1 of 3 rollouts and 0 of 1 failed attempts of out.jsonl, filtered by reward>0 are in this page; the figures "
+        "and comparisons are of all 3, the causes of failures and the flags of those in the page. "
         "Nothing was hidden in them. Looked for: "
     )
     answers = answers_in(page)
@@ -54,7 +67,8 @@ def test_rows_and_answers_are_those_that_the_filter_selects(tmp_path: Path) -> N
     assert answers[f"runs/r0/tokens/0-{len(line)}?kind=rows"]["segments"][0]["ids"] == [1, 2, 3, 4]
     (block,) = split_blocks(b64decode(answers["runs/r0/blocks?kind=rows"]["b64"]))
     assert list(decode_block(block).columns["length"]) == [len(line)]
-    assert answers["runs"]["runs"][0] | {"rows": 1, "planned": 3, "path": "out.jsonl"} == answers["runs/r0"]
+    assert answers["runs"]["runs"][0] | {"rows": 3, "planned": 3, "path": "out.jsonl"} == answers["runs/r0"]
+    assert answers["runs/r0"]["held"] == {"rows": [1, 3], "failures": [0, 1]}
     assert answers["runs/r0/failures"] == {"groups": []}
     assert len(answers["runs/r0/flags"]["flags"]) >= 9
 
@@ -69,6 +83,88 @@ def test_nothing_selected_is_an_empty_run(tmp_path: Path) -> None:
     page = export_page(find_runs([make_run(tmp_path)]), RowFilter("reward>9"))
     assert page.note.startswith("0 of 3 rollouts and 0 of 1")
     assert answers_in(page)["runs/r0/flags"] == {"rows": 0, "flags": []}
+
+
+def test_figures_are_of_the_whole_run_whose_other_rows_are_not_in_the_page(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    tasks = [{**row_of(0, 0, []), "_ng_task_index": task} for task in range(2)]
+    write_run(tmp_path / "out_materialized_inputs.jsonl", tasks)
+    page = export_page(find_runs([run]), RowFilter("reward>0"))
+    answers = answers_in(page)
+    (rows,) = split_blocks(b64decode(answers["runs/r0/figures?kind=rows"]["b64"]))
+    columns = decode_block(rows).columns
+    assert [[*columns[name]] for name in ("task", "rollout", "reward")] == [
+        [0, 0, 1],
+        [0, 1, 0],
+        [0.0, 1.0, 0.0],
+    ]
+    assert [*columns["agent"]] == ["an_agent"] * 3
+    (failures,) = split_blocks(b64decode(answers["runs/r0/figures?kind=failures"]["b64"]))
+    assert [*decode_block(failures).columns["outcome"]] == ["failed"]
+    assert answers["runs/r0/equal_tasks"] == {"firsts": {"1": 0}}
+    content = page.html.partition('id="run">')[2].partition("</script>")[0]
+    assert "Question 0" in content
+    assert "Question 1" not in content
+    assert "wrong too" not in content
+
+
+def test_a_page_with_all_rows_holds_no_columns_twice(tmp_path: Path) -> None:
+    answers = answers_in(export_page(find_runs([make_run(tmp_path)]), RowFilter("")))
+    assert not any("/figures" in path for path in answers)
+
+
+def test_names_and_labels_of_rows_that_are_not_in_the_page_have_no_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_TOKEN", CANARY)
+    agent = {"agent_ref": {"name": f"agent-{CANARY}"}, f"of-{CANARY}": 2.0}
+    rows = [row_of(0, 0, [message("x")], 1.0), row_of(1, 0, [message("x")], 0.0) | agent]
+    run = write_run(tmp_path / "out.jsonl", rows)
+    answers = answers_in(export_page(find_runs([run]), RowFilter("reward>0")))
+    content = b64decode(answers["runs/r0/figures?kind=rows"]["b64"])
+    assert CANARY.encode() not in content
+    (block,) = split_blocks(content)
+    assert [*decode_block(block).columns["agent"]] == ["an_agent", "agent-****"]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+def test_comparisons_are_those_of_the_whole_runs(tmp_path: Path, limit: int) -> None:
+    rewards = [[0.0, 1.0, 0.5, 0.0], [1.0, 1.0, 0.0, 0.25]]
+    paths = [
+        write_run(
+            tmp_path / f"{name}.jsonl",
+            [row_of(task, 0, [message("x")], reward) for task, reward in enumerate(own)],
+        )
+        for name, own in zip(("one", "two"), rewards, strict=True)
+    ]
+    write_log(paths[0], "engine")
+    runs = find_runs(paths)
+    answers = answers_in(export_page(runs, RowFilter(""), limit))
+    files = {run.id: run.files.rows for run in runs}
+    for before, after in permutations(files):
+        found = answers[f"compare?before={before}&after={after}"]
+        expected = compare(files[before], files[after]).as_json()
+        questions = [task.pop("question") for task in found["changed"]]
+        assert questions == [
+            f"Question {task['task_before']}" if task["task_before"] < limit else ""
+            for task in expected["changed"]
+        ]
+        for task in expected["changed"]:
+            del task["question"]
+        for name in ("before", "after", "difference", "interval_95", "tasks", "changed"):
+            assert found[name] == expected[name]
+        notes = [note for told in found["runs"] for note in told["notes"]]
+        (note,) = notes
+        assert note.startswith("one.jsonl: 4 of 12 planned rollouts; the run has not ended")
+
+
+def test_a_damaged_file_of_tasks_leaves_their_answer_out(tmp_path: Path) -> None:
+    run = tmp_path / "out.jsonl.gz"
+    run.write_bytes(gzip.compress(orjson.dumps(row_of(0, 0, [message("x")])) + b"\n"))
+    (tmp_path / "out_materialized_inputs.jsonl.gz").write_bytes(b"\x1f\x8b broken")
+    answers = answers_in(export_page(find_runs([run]), RowFilter("")))
+    assert "runs/r0/rows/" in " ".join(answers)
+    assert "runs/r0/equal_tasks" not in answers
 
 
 def test_two_runs_hold_their_comparisons(tmp_path: Path) -> None:

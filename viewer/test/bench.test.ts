@@ -82,7 +82,7 @@ test.runIf(import.meta.env.MODE === "bench")("a million rows", { timeout: 600_00
   timed("groups by task", 5, () => engine.group(8, null, false));
   timed("groups by task, ordered", 5, () => engine.group(8, "mean", true));
   timed("four histograms", 5, () => engine.histograms(["reward", "seconds", "total_tokens", "tool_calls"]).length);
-  timed("summary", 3, () => engine.summary("agent").length);
+  timed("summary", 3, () => engine.summary("agent", {}).length);
   timed("a page at row 750,000", 7, () => engine.page(750_000, 40, ["task", "reward", "agent", "seconds"]).length);
   timed("attempts at a task", 5, () => engine.attempts(90_000, ["reward"]).length);
   timed("rows that hold a text", 5, () => engine.select({ kind: "rows", query: "", sort: null, hits: [0, 5] }).count);

@@ -181,7 +181,7 @@ test("the summary counts failed rollouts, and averages only scores", () => {
     { ...base, task: 1, rollout: 1, attempt: 1, outcome: "failed" },
     { ...base, task: 0, rollout: 0, outcome: "failed" },
   ], 0));
-  const [summary] = engine.summary("agent");
+  const [summary] = engine.summary("agent", {});
   expect(summary).toMatchObject({
     label: "a", tasks: 2, rollouts: 4, scored: 3, outcomes: { completed: 2, truncated: 1, failed: 1 },
     passAtK: [{ k: 1, value: 0.75, short: 0 }, { k: 2, value: 1, short: 1 }],
@@ -196,7 +196,7 @@ test("pass@k is of one agent, and ends where half of the tasks have k scores", (
     tasks.flatMap((own, task) => own.map((reward, rollout) => ({ length: 1, attempt: 0, agent, task, rollout: 10 * rollout + Number(agent === "b"), reward, policy_version: "7" }))),
   );
   engine.append("rows", 0, encodeBlock(rows, 0));
-  const [whole] = engine.summary("policy_version");
+  const [whole] = engine.summary("policy_version", {});
   expect(whole.tasks).toBe(2);
   expect(whole.passAtK.map(({ k, short }) => [k, short])).toEqual([[1, 0], [2, 0]]);
   expect(whole.passAtK[1].value).toBeCloseTo((0 + 1 / 3 + 1 + 0) / 4, 12);
@@ -208,9 +208,27 @@ test("figures by policy version end where rewards do, and version 10 comes after
   const rewards = [0, 0, 1, 1, 1, 1, 1, 0.5];
   const rows = rewards.map((reward, at) => ({ length: 1, task: at >> 1, rollout: at & 1, attempt: 0, reward, policy_version: at < 4 ? "9" : "10" }));
   engine.append("rows", 0, encodeBlock(rows, 0));
-  const found = engine.summary("policy_version");
+  const found = engine.summary("policy_version", {});
   expect(found.map(({ label, mean: average }) => [label, average])).toEqual([["9", 0.5], ["10", 0.875]]);
   expect(found.map(({ interval }) => interval)).toEqual([{ low: 0, high: 1 }, { low: 0, high: 1 }]);
+});
+
+test("an interval takes equal tasks for one", () => {
+  const rows = [[0, 0], [1, 1], [2, 1]].flatMap(([task, reward]) =>
+    [0, 3].map((copy) => ({ length: 1, task: task + copy, rollout: 0, attempt: 0, agent: "a", reward })),
+  );
+  const repeated = [[0, 0], [1, 1], [2, 1]].flatMap(([task, reward]) =>
+    [0, 1].map((rollout) => ({ length: 1, task, rollout, attempt: 0, agent: "a", reward })),
+  );
+  const summaryOf = (given: Row[], equal: Record<number, number> | null) => {
+    const engine = new Engine();
+    engine.append("rows", 0, encodeBlock(given.map((row) => ({ ...row, reward: 20 * Number(row.reward) })), 0));
+    return engine.summary("agent", equal)[0];
+  };
+  const found = summaryOf(rows, { 3: 0, 4: 1, 5: 2 });
+  expect([found.tasks, found.interval]).toEqual([6, summaryOf(repeated, {}).interval]);
+  expect(found.interval).not.toEqual(summaryOf(rows, {}).interval);
+  expect(summaryOf(rows, null).interval).toBeNull();
 });
 
 test("an interval reaches to the largest reward", () => {

@@ -292,7 +292,7 @@ class Collector:
 
     def _keep(self, planned: PlannedAttempt, scored: Scored) -> None:
         self._output.add_row(scored.line)
-        self._counters.note_scored(scored)
+        self._counters.note_scored(planned.agent, scored)
         if self._on_settled is not None:
             self._on_settled(planned, scored)
         reason = self._rules.note_scored(scored.row)

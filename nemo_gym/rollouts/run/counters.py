@@ -21,6 +21,24 @@ class Aim(Protocol):
 
 
 @dataclass(slots=True)
+class RewardTotal:
+    """The rewards of one agent's rows."""
+
+    rows: int = 0
+    total: float = 0.0
+
+    @property
+    def mean(self) -> float | None:
+        """Return the mean reward; None without a row."""
+        return self.total / self.rows if self.rows else None
+
+    def add(self, reward: float) -> None:
+        """Add the reward of a row."""
+        self.rows += 1
+        self.total += reward
+
+
+@dataclass(slots=True)
 class RunCounters:
     """Counts of rollouts. All except the first two are of this start of the run."""
 
@@ -51,7 +69,8 @@ class RunCounters:
     """The same failures by cause."""
     truncations: Counter[str] = field(default_factory=Counter)
     """Truncated rollouts, by the reason."""
-    reward_sum: float = 0.0
+    rewards: dict[str, RewardTotal] = field(default_factory=dict)
+    """By agent: rollouts of two agents are no sample of one policy, so no figure is of both."""
     auto: AutoWindow | None = None
     """The window of `num_samples_in_parallel=auto`."""
     aim: Aim | None = None
@@ -68,16 +87,17 @@ class RunCounters:
         return self.finished_before + self.scored + self.failed + self.discarded
 
     @property
-    def mean_reward(self) -> float | None:
-        return self.reward_sum / self.scored if self.scored else None
+    def mean_rewards(self) -> dict[str, float]:
+        """Return the mean reward of each agent with a row."""
+        return {agent: own.mean for agent, own in sorted(self.rewards.items()) if own.mean is not None}
 
-    def note_scored(self, scored: Scored) -> None:
+    def note_scored(self, agent: str, scored: Scored) -> None:
         if scored.outcome is Outcome.TRUNCATED:
             self.truncated += 1
             self.truncations[read_end_reason(scored.row) or "an unknown reason"] += 1
         else:
             self.completed += 1
-        self.reward_sum += scored.reward
+        self.rewards.setdefault(agent, RewardTotal()).add(scored.reward)
 
     def note_failed(self, identity: RolloutId, failed: Failed) -> None:
         self.failed += 1

@@ -21,7 +21,7 @@ from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.control import StartControl
-from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.counters import RewardTotal, RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
@@ -94,7 +94,8 @@ class RunExecution:
         limits = self.limits
         self._window = build_window(limits.in_parallel, self.rollouts - finished, limits.most_in_parallel)
         auto = self._window if isinstance(self._window, AutoWindow) else None
-        self.counters = RunCounters(self.rollouts, finished, auto=auto)
+        rewards = {agent: RewardTotal() for agent in self.planned}
+        self.counters = RunCounters(self.rollouts, finished, rewards=rewards, auto=auto)
 
     @property
     def limits(self) -> RunLimits:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nemo_gym import clock
-from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.counters import RewardTotal, RunCounters
 from nemo_gym.tables import write_number
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _RATE_OVER_S = 60.0
 _TREND_BARS = 24
 _MOST_SAMPLES = 512
 _SHOWN_FAILURES = 4
+_SHOWN_MEANS = 4
 
 
 class Display:
@@ -68,7 +69,10 @@ class Pace:
 
 
 class Trend:
-    """The course of reward and rate since the start of a run, from samples of its counters."""
+    """The course of rate and reward since the start of a run, from samples of its counters.
+
+    With several agents there is no course of the reward: it would tell which agent's rollouts come first.
+    """
 
     def __init__(self) -> None:
         self._samples: list[tuple[float, int, int, float]] = []
@@ -78,7 +82,8 @@ class Trend:
     def mark(self, elapsed_s: float, counters: RunCounters) -> None:
         """Record the counters. Of many samples, every second one is dropped, and further ones are taken less often."""
         settled = counters.settled - counters.finished_before
-        sample = (elapsed_s, settled, counters.scored, counters.reward_sum)
+        only = next(iter(counters.rewards.values())) if len(counters.rewards) == 1 else RewardTotal()
+        sample = (elapsed_s, settled, only.rows, only.total)
         if (self._marks - 1) % self._stride:
             self._samples[-1] = sample  # the last one is always current
         else:
@@ -102,19 +107,20 @@ class Trend:
                 yield (after - before) / (end - start), (rewards_then - rewards) / scored if scored else None
 
     def lines(self) -> list[str]:
-        """Return both courses as bars, with the range of each."""
+        """Return the courses as bars, with the range of each."""
         from nemo_gym.tables import sparkline
 
         steps = list(self.steps())
         rewards = [reward for _, reward in steps if reward is not None]
-        if len(steps) < 2 or not rewards:
+        fastest = max((rate for rate, _ in steps), default=0.0)
+        if len(steps) < 2 or not fastest:
             return []
-        fastest = max(rate for rate, _ in steps)
-        low, high = min(0.0, *rewards), max(1.0, *rewards)
-        return [
-            f"reward {sparkline([reward for _, reward in steps], low, high)} {low:g} to {high:g}",
-            f"rate   {sparkline([rate for rate, _ in steps], 0.0, fastest)} up to {fastest:.1f}/s",
-        ]
+        lines = [f"rate   {sparkline([rate for rate, _ in steps], 0.0, fastest)} up to {fastest:.1f}/s"]
+        if rewards:
+            low, high = min(0.0, *rewards), max(1.0, *rewards)
+            course = sparkline([reward for _, reward in steps], low, high)
+            lines.insert(0, f"reward {course} {low:g} to {high:g}")
+        return lines
 
 
 @asynccontextmanager
@@ -210,8 +216,8 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
         phrases.append(f"{duration(left)} left")
     if counters.aim is not None:
         phrases.append(counters.aim.describe())
-    elif counters.mean_reward is not None:
-        phrases.append(f"mean reward {write_number(counters.mean_reward)}")
+    elif means := counters.mean_rewards:
+        phrases.append(f"mean reward {_write_means(means, is_alone=len(counters.rewards) == 1)}")
     allowed = f" of {counters.auto.size} ({counters.auto.search})" if counters.auto else ""
     phrases.append(f"{counters.in_flight} in flight{allowed}")
     if counters.retries:
@@ -221,6 +227,14 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
     if counters.has_control and not counters.is_paused:
         phrases.append("control: gym ctl")
     return phrases
+
+
+def _write_means(means: Mapping[str, float], *, is_alone: bool) -> str:
+    """Return the means of agents with their names, those of the first ones; of the only agent its mean."""
+    written = [
+        write_number(mean) if is_alone else f"{agent} {write_number(mean)}" for agent, mean in means.items()
+    ]
+    return ", ".join(written) if len(written) <= _SHOWN_MEANS else f"{', '.join(written[:_SHOWN_MEANS])}, …"
 
 
 def most_common(failures: Mapping[str, int]) -> str:

@@ -194,11 +194,17 @@ class Tracking(Display):
 
 
 def build_figures(counters: RunCounters, pace: Pace) -> dict[str, float]:
-    """Return the figures of a run that goes on. The rows of one with an aim have no mean of interest."""
+    """Return the figures of a run that goes on. `run/mean_reward` is that of a run's only agent.
+
+    The rows of a run with an aim have no mean of interest.
+    """
     figures: dict[str, float] = {f"run/{name}": getattr(counters, name) for name in _COUNTS}
     figures["run/rollouts_per_second"] = pace.per_second
-    mean = counters.mean_reward if counters.aim is None else None
-    return figures if mean is None else figures | {"run/mean_reward": mean}
+    means = counters.mean_rewards if counters.aim is None else {}
+    figures |= {f"{agent}/mean_reward": mean for agent, mean in means.items()}
+    if means and len(counters.rewards) == 1:
+        figures["run/mean_reward"] = next(iter(means.values()))
+    return figures
 
 
 def final_figures(summary: CollectSummary) -> dict[str, float]:

@@ -394,8 +394,8 @@ async def test_a_changed_output_ends_the_run_with_exit_code_1(
     rows = build_journal_path(output) if ending == ".jsonl.gz" else output
 
     class Harming(RunCounters):
-        def note_scored(self, scored: Scored) -> None:
-            super().note_scored(scored)
+        def note_scored(self, agent: str, scored: Scored) -> None:
+            super().note_scored(agent, scored)
             if self.scored == at + 1:
                 harm(rows)
 

@@ -152,7 +152,7 @@ def test_a_row_that_a_judge_failed_on_is_a_failure_without_a_reward() -> None:
 
     output, counters, _ = collect(Agents({0: misjudge}), 1, RunLimits(max_attempts=2))
     assert output.rows == []
-    assert counters.mean_reward is None
+    assert counters.mean_rewards == {}
     assert len(output.failures) == 2
     assert "reward" not in output.failures[-1]
     assert output.failures[-1]["_ng_failure_class"] == "judge_failed"

@@ -13,14 +13,14 @@ TIMEOUT = Failed(Failure(Boundary.ENGINE, "timeout", "the engine is silent"), "e
 
 def test_scores_and_failures_are_counted_apart() -> None:
     counters = RunCounters(planned=10, finished_before=4, discarded=1)
-    assert counters.mean_reward is None
+    assert counters.mean_rewards == {}
     for reward, outcome in ((1.0, Outcome.COMPLETED), (0.0, Outcome.TRUNCATED)):
-        counters.note_scored(Scored(ScoredRow({"_ng_end_reason": "max_steps"}), b"", reward, outcome))
+        counters.note_scored("a", Scored(ScoredRow({"_ng_end_reason": "max_steps"}), b"", reward, outcome))
     counters.note_failed(RolloutId(0, 0), TIMEOUT)
     counters.note_failed(RolloutId(1, 0), TIMEOUT)
     assert (counters.completed, counters.truncated, counters.scored, counters.failed) == (1, 1, 2, 2)
     assert counters.settled == 4 + 2 + 2 + 1
-    assert counters.mean_reward == 0.5, "a failure is no score"
+    assert counters.mean_rewards == {"a": 0.5}, "a failure is no score"
     assert counters.failures == {"engine:timeout": 2}
     assert [group.count for group in counters.failure_groups.rank_groups()] == [2]
     assert counters.truncations == {"max_steps": 1}

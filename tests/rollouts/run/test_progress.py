@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.counters import RewardTotal, RunCounters
 from nemo_gym.rollouts.run.progress import (
     Display,
     LineDisplay,
@@ -37,7 +37,7 @@ def some_counters() -> RunCounters:
     counters = RunCounters(
         1000, finished_before=100, completed=180, truncated=20, failed=10, in_flight=64, retries=3
     )
-    counters.reward_sum = 50.0
+    counters.rewards["an_agent"] = RewardTotal(200, 50.0)
     counters.failures.update({"engine:timeout": 7, "judge_failed": 3})
     return counters
 
@@ -78,7 +78,7 @@ def test_a_run_that_stops_has_no_time_left() -> None:
     clock.now += 10
     pace.mark(5)
     phrases = describe(RunCounters(10, completed=5, in_flight=2, is_stopping=True), pace)
-    assert phrases[2:] == ["stopping", "mean reward 0.000", "2 in flight"]
+    assert phrases[2:] == ["stopping", "2 in flight"]
 
 
 def test_lines_appear_every_few_seconds_until_the_run_ends() -> None:
@@ -137,18 +137,32 @@ def test_the_live_display_draws_the_same_figures() -> None:
 
 
 def test_the_trend_has_the_course_of_reward_and_rate() -> None:
-    trend, counters = Trend(), RunCounters(10_000)
+    rewards = RewardTotal()
+    trend, counters = Trend(), RunCounters(10_000, rewards={"an_agent": rewards})
     assert trend.lines() == []
     for second in range(481):
         trend.mark(float(second), counters)
-        counters.completed += 1 if second < 240 else 3
-        counters.reward_sum += 0 if second < 240 else 3
+        for _ in range(1 if second < 240 else 3):
+            counters.completed += 1
+            rewards.add(0.0 if second < 240 else 1.0)
     steps = list(trend.steps())
     assert [round(rate) for rate, _ in steps] == [1] * 12 + [3] * 12
     assert [reward for _, reward in steps] == [0.0] * 12 + [1.0] * 12
     reward, rate = trend.lines()
     assert reward == f"reward {'▁' * 12}{'█' * 12} 0 to 1"
     assert rate.endswith("up to 3.0/s")
+
+
+def test_no_figure_is_over_the_rewards_of_several_agents() -> None:
+    trend, counters = Trend(), RunCounters(100, rewards={"maths": RewardTotal(), "code": RewardTotal()})
+    for second in range(50):
+        trend.mark(float(second), counters)
+        counters.completed += 1
+        counters.rewards["maths"].add(0.75)
+    assert "mean reward maths 0.750" in describe(counters, Pace(Clock())), "the other one has none yet"
+    counters.rewards["code"].add(0.25)
+    assert "mean reward code 0.250, maths 0.750" in describe(counters, Pace(Clock()))
+    assert [line.split()[0] for line in trend.lines()] == ["rate"]
 
 
 def test_a_long_run_keeps_few_samples() -> None:
@@ -168,7 +182,8 @@ def test_the_live_display_fits_the_terminal(width: int) -> None:
     for _ in range(48):
         clock.now += 1
         counters.completed += 5
-        counters.reward_sum += 2.5
+        for reward in (0.5,) * 5:
+            counters.rewards["an_agent"].add(reward)
         pace.mark(counters.settled)
         trend.mark(pace.elapsed_s, counters)
     stream = io.StringIO()

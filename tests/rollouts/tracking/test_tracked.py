@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import build_journal_path
-from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.counters import RewardTotal, RunCounters
 from nemo_gym.rollouts.run.options import TrackingOptions
 from nemo_gym.rollouts.run.progress import Display, Pace
 from nemo_gym.rollouts.run.summary import CollectSummary
@@ -92,8 +92,16 @@ def test_figures_are_logged_every_ten_seconds(tmp_path: Path) -> None:
 def test_the_mean_reward_is_a_figure_as_soon_as_there_is_one() -> None:
     counters, pace = RunCounters(10), Pace(Clock())
     assert "run/mean_reward" not in build_figures(counters, pace)
-    counters.completed, counters.reward_sum = 2, 1.0
-    assert build_figures(counters, pace)["run/mean_reward"] == 0.5
+    counters.rewards["an_agent"] = RewardTotal(2, 1.0)
+    figures = build_figures(counters, pace)
+    assert figures["run/mean_reward"] == figures["an_agent/mean_reward"] == 0.5
+
+
+def test_several_agents_have_mean_rewards_and_no_common_one() -> None:
+    rewards = {"maths": RewardTotal(3, 3.0), "code": RewardTotal(1, 0.0)}
+    figures = build_figures(RunCounters(10, rewards=rewards), Pace(Clock()))
+    means = {name: value for name, value in figures.items() if name.endswith("mean_reward")}
+    assert means == {"maths/mean_reward": 1.0, "code/mean_reward": 0.0}
 
 
 def test_samples_are_the_new_complete_rows(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import { groupByTask, orderGroups, type Group, type GroupOrder } from "./groups.
 import { orderRows } from "./order.ts";
 import { parseQuery, type Problem } from "./query.ts";
 import { selectRows } from "./select.ts";
-import { summarize, type Summary } from "./summary.ts";
+import { summarize, type EqualTasks, type Summary } from "./summary.ts";
 import { Table } from "./table.ts";
 import { TaskGroups } from "./task_groups.ts";
 import { mostRows } from "./task_scores.ts";
@@ -123,9 +123,9 @@ export class Engine {
     return this.groups.slice(from, from + count);
   }
 
-  /** The figures by a column of labels. */
-  summary(by: string): Summary[] {
-    return summarize(this.tables.rows, this.tables.failures, by);
+  /** The figures by a column of labels; without `equal`, which tasks are equal, they have no intervals. */
+  summary(by: string, equal: EqualTasks | null): Summary[] {
+    return summarize(this.tables.rows, this.tables.failures, by, equal);
   }
 
   /** The largest number of rows of a task by one agent. */

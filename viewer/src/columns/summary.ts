@@ -47,16 +47,19 @@ const MOST_K = 1024;
 /** Version 10 comes after version 9. */
 const ORDER = new Intl.Collator("en", { numeric: true });
 
+/** The index of each task that repeats another → that of this one. */
+export type EqualTasks = Record<number, number>;
+
 /**
  * Summarize the rollouts of the tables of rows and failures by the column `by`. Of several attempts at a rollout, the
- * scored one or else the last one counts.
+ * scored one or else the last one counts. Intervals take equal tasks for one; without `equal` there are no intervals.
  */
-export function summarize(rows: Table, failures: Table, by: string): Summary[] {
+export function summarize(rows: Table, failures: Table, by: string, equal: EqualTasks | null): Summary[] {
   const all = everyRow(rows.rows);
   const groups = new TaskGroups([rows, failures]);
   const counted = [{ table: rows, rows: all }, { table: failures, rows: lastFailures(rows, failures) }];
   const labels = new Set(counted.flatMap(({ table, rows: own }) => (own.length ? valuesOf(table, by) : [])));
-  const summaries = [...labels].map((label) => summaryOf(label, counted.map((rollouts) => withLabel(rollouts, by, label)), groups));
+  const summaries = [...labels].map((label) => summaryOf(label, counted.map((rollouts) => withLabel(rollouts, by, label)), groups, equal));
   const filled = summaries.filter(({ rollouts }) => rollouts > 0);
   return filled.sort((one, other) => ORDER.compare(one.label ?? "", other.label ?? ""));
 }
@@ -97,7 +100,7 @@ function withLabel({ table, rows }: Rollouts, by: string, label: string | null):
   return { table, rows: rows.filter((row) => labels.data[row] === code) };
 }
 
-function summaryOf(label: string | null, parts: Rollouts[], groups: TaskGroups): Summary {
+function summaryOf(label: string | null, parts: Rollouts[], groups: TaskGroups, equal: EqualTasks | null): Summary {
   const numbers = (name: string) => joined(parts.map(({ table, rows }) => table.numbers(name, rows)));
   const found = gatherScores(numbers("task"), numbers("reward"));
   const { scores } = found;
@@ -109,7 +112,7 @@ function summaryOf(label: string | null, parts: Rollouts[], groups: TaskGroups):
     masked: numbers("masked").reduce((count, masked) => count + Number(masked > 0), 0),
     outcomes: countOutcomes(parts),
     mean: scores.length ? meanOf(scores) : null,
-    interval: boundedInterval(clusteredInterval(found), scores),
+    interval: equal && boundedInterval(clusteredInterval(joinEqual(numbers("task"), equal, numbers("reward"))), scores),
     passAtK: passCurve(gatherScores(joined(parts.map(({ table, rows }) => groups.numbers(table, rows))), numbers("reward"))),
     isBest: scores.some((each) => each !== 0 && each !== 1),
     tokens: meanKnown(numbers("total_tokens")),
@@ -119,6 +122,11 @@ function summaryOf(label: string | null, parts: Rollouts[], groups: TaskGroups):
       return mean === null ? [] : [[phase, mean] as [string, number]];
     }),
   };
+}
+
+/** The scores by task, those of equal tasks together. */
+function joinEqual(tasks: Float64Array, equal: EqualTasks, rewards: Float64Array): TaskScores {
+  return gatherScores(tasks.map((task) => equal[task] ?? task), rewards);
 }
 
 function meanKnown(values: Float64Array): number | null {

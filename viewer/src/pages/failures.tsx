@@ -21,11 +21,12 @@ export function FailuresPage({ run }: { run: Run }): VNode {
   const { value: groups, error } = useLoaded(() => source.failures(run.id), [run, version]);
   if (error) return <ErrorNotice error={error} />;
   if (!groups || !version) return <Loading />;
-  if (!groups.length) return <Empty>The run has no failures.</Empty>;
+  const [held, all] = run.detail.value?.held?.failures ?? [0, 0];
+  if (!groups.length) return <Empty>{all ? `The page holds none of the run's ${plural(all, "failed attempt")}.` : "The run has no failures."}</Empty>;
   const count = groups.reduce((sum, group) => sum + group.count, 0);
   return (
     <>
-      <h1>{plural(count, "failed attempt")}, by cause</h1>
+      <h1>{plural(count, "failed attempt")}{held < all && ` of ${whole(all)}`}, by cause</h1>
       {groups.map((group, at) => <Group key={at} run={run} group={group} version={version} />)}
     </>
   );

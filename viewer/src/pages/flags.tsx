@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 
-import { whole } from "../format.ts";
+import { plural, whole } from "../format.ts";
 import { looksFine, SaveMarks } from "../parts/looks_fine.tsx";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { kept } from "../state/kept.ts";
@@ -22,6 +22,7 @@ export function FlagsPage({ run }: { run: Run }): VNode {
   const { value: flags, error } = useLoaded((signal) => source.flags(run.id, signal), [run, version > 0]);
   if (error) return <ErrorNotice error={error} />;
   if (!flags || !version) return <Loading />;
+  const [held, all] = run.detail.value?.held?.rows ?? [0, 0];
   const found = flags.filter(({ count }) => count > 0);
   const toggle = (name: string) => {
     const next = off.includes(name) ? off.filter((other) => other !== name) : [...off, name];
@@ -36,7 +37,8 @@ export function FlagsPage({ run }: { run: Run }): VNode {
         <SaveMarks run={run} />
       </div>
       <p class="muted">A flag is a reason to look at a rollout. It is not a verdict, and no reward depends on it.</p>
-      {!found.length && <Empty>None of the {flags.length} rules applies to a rollout of this run.</Empty>}
+      {held < all && <p class="notice">The rules saw the {whole(held)} of {plural(all, "rollout")} that are in this page.</p>}
+      {!found.length && <Empty>None of the {flags.length} rules applies to a rollout of this {held < all ? "page" : "run"}.</Empty>}
       {[...found, ...flags.filter(({ count }) => !count)].map((flag) => (
         <FlagCard key={flag.name} run={run} flag={flag} isOn={!off.includes(flag.name)} onToggle={() => toggle(flag.name)} />
       ))}

@@ -4,13 +4,13 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 
 import type { Histogram } from "../columns/facets.ts";
-import type { Summary } from "../columns/summary.ts";
+import type { EqualTasks, Summary } from "../columns/summary.ts";
 import { percent, plural, whole } from "../format.ts";
 import { HistogramBars } from "../parts/histogram.tsx";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { useLoaded } from "../state/load.ts";
 import { linkTo } from "../state/route.ts";
-import type { Run } from "../state/run.ts";
+import { source, type Run } from "../state/run.ts";
 import { SummaryTable } from "./summary_table.tsx";
 
 const DISTRIBUTIONS: [name: string, title: string][] = [
@@ -29,26 +29,28 @@ interface Overview {
   histograms: Histogram[];
 }
 
-async function read({ columns }: Run): Promise<Overview> {
+async function read({ figures: columns }: Run, equal: EqualTasks | null): Promise<Overview> {
   const known = (await columns.columns("rows")).filter(({ isLabel, name }) => !isLabel && !NOT_SHOWN.has(name));
   void columns.select({ kind: "rows", query: "", sort: null, hits: null });
   const names = [...DISTRIBUTIONS.map(([name]) => name), ...known.map(({ name }) => name).sort()];
-  const [agents, histograms] = await Promise.all([columns.summary("agent"), columns.histograms(names)]);
+  const [agents, histograms] = await Promise.all([columns.summary("agent", equal), columns.histograms(names)]);
   const [policies] = await columns.facets(["policy_version"]);
-  const versions = policies?.counts.some(({ value }) => value !== null) ? await columns.summary("policy_version") : [];
+  const versions = policies?.counts.some(({ value }) => value !== null) ? await columns.summary("policy_version", equal) : [];
   return { agents, versions, histograms };
 }
 
 export function OverviewPage({ run }: { run: Run }): VNode {
   const version = run.version.value;
   const [isAll, setAll] = useState(false);
-  const { value, error } = useLoaded(() => read(run), [version]);
+  const { value: equal, error: unread } = useLoaded(() => source.equalTasks(run.id), [run, version]);
+  const { value, error } = useLoaded(() => read(run, equal), [version, equal]);
   if (error) return <ErrorNotice error={error} />;
   if (!value || !version) return <Loading />;
   if (!value.agents.length) {
     const isReading = run.indexed.value < 1;
     return <Empty>{isReading ? `Reading the file: ${percent(run.indexed.value)}` : "The run has no rollouts yet."}</Empty>;
   }
+  const isEarly = !equal && !unread;
   const main = DISTRIBUTIONS.flatMap(([name, title]) =>
     value.histograms.filter((histogram) => histogram.name === name).map((histogram) => ({ histogram, title })),
   );
@@ -56,11 +58,12 @@ export function OverviewPage({ run }: { run: Run }): VNode {
   return (
     <>
       <h1 class="visually-hidden">Overview</h1>
+      {unread && <ErrorNotice error={unread} />}
       <Figures run={run} agents={value.agents} />
       <Estimate sentences={run.detail.value?.estimate ?? []} />
-      <SummaryTable run={run} title="agent" column="agent" summaries={value.agents} />
+      <SummaryTable run={run} title="agent" column="agent" summaries={value.agents} isEarly={isEarly} />
       {value.versions.length > 0 && (
-        <SummaryTable run={run} title="policy version" column="policy_version" summaries={value.versions} />
+        <SummaryTable run={run} title="policy version" column="policy_version" summaries={value.versions} isEarly={isEarly} />
       )}
       <section>
         <h2>Distributions</h2>

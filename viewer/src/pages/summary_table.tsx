@@ -14,9 +14,11 @@ interface Props {
   title: string;
   column: string;
   summaries: Summary[];
+  /** Whether the intervals are still to come. */
+  isEarly: boolean;
 }
 
-export function SummaryTable({ run, title, column, summaries }: Props): VNode {
+export function SummaryTable({ run, title, column, summaries, isEarly }: Props): VNode {
   const ks = [...new Set(summaries.flatMap(({ passAtK }) => passAtK.map(({ k }) => k)))].sort((one, other) => one - other);
   const isBest = summaries.some((summary) => summary.isBest);
   return (
@@ -50,7 +52,7 @@ export function SummaryTable({ run, title, column, summaries }: Props): VNode {
                 <td class="right">{whole(summary.scored)}</td>
                 <td class="right">{whole(summary.rollouts - summary.scored)}</td>
                 <td class="right strong">{score(summary.mean)}</td>
-                <td>{summary.interval ? `${score(summary.interval.low)} to ${score(summary.interval.high)}` : "–"}</td>
+                <td>{summary.interval ? `${score(summary.interval.low)} to ${score(summary.interval.high)}` : isEarly ? "…" : "–"}</td>
                 {ks.map((k) => <PassCell key={k} entry={summary.passAtK.find((entry) => entry.k === k)} isBest={isBest} />)}
                 <td class="right">{summary.tokens === null ? "–" : whole(Math.round(summary.tokens))}</td>
                 <td class="right">{number(summary.seconds)}</td>
@@ -61,7 +63,7 @@ export function SummaryTable({ run, title, column, summaries }: Props): VNode {
         </table>
       </div>
       <p class="muted">
-        Intervals are clustered by task, and end where rewards do. {isBest ? "best@k" : "pass@k"} is the expected best reward of k rollouts
+        Intervals are clustered by task, equal tasks being one, and end where rewards do. {isBest ? "best@k" : "pass@k"} is the expected best reward of k rollouts
         of a task; tasks with fewer scores are left out of it. Rollouts without a reward are counted, and never averaged.
       </p>
     </section>

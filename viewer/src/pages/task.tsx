@@ -48,7 +48,7 @@ export function TaskPage({ run, task }: { run: Run; task: number }): VNode {
   );
   if (error || unread) return <ErrorNotice error={(error ?? unread)!} />;
   if (!rows || !version) return <Loading />;
-  if (!rows.length) return <Empty>The run has no attempt at task {task}.</Empty>;
+  if (!rows.length) return <Empty>{source.isLive ? "The run" : "This page"} has no attempt at task {task}.</Empty>;
   const agents = [...new Set(rows.map(({ cells }) => cells.agent))];
   const scored = rows.filter(({ cells }) => typeof cells.reward === "number").length;
   return (

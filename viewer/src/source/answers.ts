@@ -53,6 +53,8 @@ export interface RunDetail extends RunEntry {
   stem: string;
   /** The rollouts that `<stem>_looks_fine.json` marks, such as "3/0". */
   looks_fine: string[];
+  /** In a file: how many rows it holds, and of how many. */
+  held?: Record<FileKind, [count: number, of: number]>;
   /** The machines of the run's gym; null for a run on one machine. */
   nodes: { count: number; up: number; losses: number } | null;
   files: RunFile[];

@@ -6,7 +6,8 @@
  *     {"note": text, "answers": {path: answer}}
  *
  * where a path is one of the server's below `/api/`. The answer of `runs/<id>/blocks?kind=…` (without `from`) is
- * `{"b64": bytes of all blocks}`; that of `runs/<id>/rows/<start>-<length>?kind=…` is the row as text; that of
+ * `{"b64": bytes of all blocks}`; that of `runs/<id>/figures?kind=…` is the same for the whole run, whose rows the file may
+ * not hold, and absent if it holds them all; that of `runs/<id>/rows/<start>-<length>?kind=…` is the row as text; that of
  * `runs/<id>/cards/<start>-<length>?kind=…` is one card; all other answers are the server's JSON. Searches read the rows.
  */
 
@@ -36,6 +37,7 @@ function answerTo(answers: Record<string, Json>, path: string): Response {
   const parameters = new URLSearchParams(query);
   const kind = parameters.get("kind") ?? "rows";
   if (route.endsWith("/blocks")) return blocksAnswer(answers[`${route}?kind=${kind}`]);
+  if (route.endsWith("/figures")) return blocksAnswer(answers[`${route}?kind=${kind}`] ?? answers[`${route.replace(/figures$/, "blocks")}?kind=${kind}`]);
   if (route.endsWith("/cards")) {
     const places = (parameters.get("at") ?? "").split(",");
     const cards = places.map((place) => answers[`${route}/${place}?kind=${kind}`] ?? { title: "", answer: "" });

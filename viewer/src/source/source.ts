@@ -1,6 +1,7 @@
 /** Where the pages read runs from: a server, or the file that holds the page. Both give the same answers by path. */
 
 import type { FileKind } from "../columns/engine.ts";
+import type { EqualTasks } from "../columns/summary.ts";
 import type {
   Blocks, Card, Comparison, FailureGroup, Flag, Json, LogPart, Nodes, Place, Ranking, RunDetail, RunEntry, RunTable, SearchEvent, Tokens,
 } from "./answers.ts";
@@ -53,6 +54,11 @@ export class Source {
     };
   }
 
+  /** The blocks of the whole run, in a file that may hold some of its rows. */
+  async figures(id: string, kind: FileKind): Promise<Uint8Array> {
+    return new Uint8Array(await (await this.get(`runs/${id}/figures?kind=${kind}`)).arrayBuffer());
+  }
+
   /** The row as it is in the file. */
   async row(id: string, { kind, start, length }: Place): Promise<string> {
     const response = await this.get(`runs/${id}/rows/${start}-${length}?kind=${kind}`);
@@ -68,6 +74,11 @@ export class Source {
 
   tokens(id: string, { kind, start, length }: Place, signal?: AbortSignal): Promise<Tokens> {
     return this.json(`runs/${id}/tokens/${start}-${length}?kind=${kind}`, signal);
+  }
+
+  /** Which tasks of the run are equal. */
+  async equalTasks(id: string): Promise<EqualTasks> {
+    return (await this.json<{ firsts: EqualTasks }>(`runs/${id}/equal_tasks`)).firsts;
   }
 
   async failures(id: string): Promise<FailureGroup[]> {

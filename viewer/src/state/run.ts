@@ -30,6 +30,8 @@ const UNREAD: FileState = { generation: 0, sealed: 0, rows: 0 };
 /** One run, which is followed from its first use on. */
 export class Run {
   readonly columns: Columns;
+  /** The columns of the whole run. A file may hold some of its rows. */
+  readonly figures: Columns;
   readonly detail: Signal<RunDetail | null> = signal(null);
   readonly problem: Signal<string | null> = signal(null);
   /** Rises with each answer that changed rows. 0: no rows have been read yet. */
@@ -40,6 +42,7 @@ export class Run {
 
   constructor(readonly id: string) {
     this.columns = columnsOf(id, post);
+    this.figures = source.isLive ? this.columns : columnsOf(`${id} figures`, post);
     void this.follow();
   }
 
@@ -66,6 +69,7 @@ export class Run {
   private async read(): Promise<void> {
     const progress = { done: 0, total: 0 };
     for (const kind of ["rows", "failures"] as const) {
+      if (!source.isLive) await this.figures.append(kind, 0, await source.figures(this.id, kind));
       const before = this.files[kind];
       let isMore = true;
       while (isMore) {
