@@ -30,6 +30,7 @@ export function ComparePage({ before, after }: { before: string; after: string }
       </div>
       <Figures value={value} />
       {value.agents.length > 0 && <p class="notice">Over {value.agents.join(", ")}, which both runs have; not {value.other_agents.join(", ")}.</p>}
+      {value.joined > 0 && <p class="notice">The runs have different numbers of copies of {plural(value.joined, "task")}: the attempts at all copies of such a task are those at one.</p>}
       {value.runs.flatMap(({ notes }) => notes).map((note) => <p key={note} class="muted">{note}</p>)}
       <Changed before={before} after={after} changed={value.changed} />
       <Unmatched title={`Only in ${titleOf(before)}`} run={before} tasks={value.only_before} />

@@ -71,12 +71,18 @@ interface RowProps {
 
 function Row({ run, cell, most, isPass, phases }: RowProps): VNode {
   const best = most <= cell.largest_k ? cell.best_at[most] : undefined;
+  const short = cell.short_tasks[most];
   return (
     <tr>
       <td><a href={linkTo([run.id])}>{run.label}</a></td>
       <td class="right strong">{score(cell.mean)}</td>
       <td>{cell.low === null || cell.high === null ? "–" : `${score(cell.low)} to ${score(cell.high)}`}</td>
-      {most > 1 && <td class="right">{best === undefined ? "–" : isPass ? percent(best) : score(best)}</td>}
+      {most > 1 && (
+        <td class="right" title={short ? `Without ${plural(short, "task")} with fewer rewards` : undefined}>
+          {best === undefined ? "–" : isPass ? percent(best) : score(best)}
+          {best !== undefined && short ? "*" : ""}
+        </td>
+      )}
       <td class="right">{whole(cell.tasks)}</td>
       <td class={`right ${cell.failed ? "bad" : ""}`}>{whole(cell.failed)}</td>
       <td class="right">{cell.tokens === null ? "–" : whole(Math.round(cell.tokens))}</td>

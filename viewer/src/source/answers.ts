@@ -222,6 +222,8 @@ export interface Comparison {
   interval_95: [number, number] | null;
   /** The number of paired tasks. */
   tasks: number;
+  /** Of these, the tasks of which the runs have different numbers of copies: all attempts are at one. */
+  joined: number;
   changed: ChangedTask[];
   without_score: [before: number, after: number][];
   only_before: number[];
@@ -276,6 +278,8 @@ export interface TableCell {
   best_at: Record<string, number>;
   /** The largest k that is shown: at least half of the tasks with a score have as many. */
   largest_k: number;
+  /** k → the tasks with fewer scores, which `best_at` leaves out. */
+  short_tasks: Record<string, number>;
   is_pass: boolean;
   tokens: number | null;
   seconds: number | null;
