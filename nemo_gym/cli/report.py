@@ -33,7 +33,7 @@ def write(keys: ReportKeys) -> int:
     from nemo_gym.rollouts.output.files import RunFiles
 
     runs = [Path(path) for path in several(keys.input_jsonl_fpath)]
-    files = RunFiles.from_output(runs[0])
+    files = RunFiles.from_existing(runs[0])
     output = Path(keys.output_html_fpath or files.folder / f"{files.stem}_report.html")
     if len(runs) == 1:
         print_notes(write_report(runs[0], output).notes())

@@ -29,7 +29,7 @@ TOOL_ERRORS: Final = "tool_errors"
 INVALID_TOOL_CALLS: Final = "invalid_tool_calls"
 """The number of calls that failed by the model's fault."""
 _LONGEST_CAUSE: Final = 300
-_DIFFERENCES: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
+_DIFFERENCES: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|(?<!HTTP )(?<!\d)\d+")
 _MARK = TOOL_ERRORS_KEY.encode()
 
 

@@ -101,6 +101,11 @@ def is_failed(row: AnyRow) -> bool:
     return row.get(FAILURE_CLASS_KEY) is not None or not (stated is None or _is_scored_outcome(stated))
 
 
+def is_result(row: AnyRow) -> bool:
+    """Return whether a row is of a rollout, whatever became of it. A task row is none."""
+    return any(key in row for key in (REWARD_KEY, RESPONSE_KEY, OUTCOME_KEY, FAILURE_CLASS_KEY))
+
+
 def is_scored(row: AnyRow) -> bool:
     """Return whether a verifier gave this row its reward."""
     return not is_failed(row) and is_reward(row.get(REWARD_KEY))

@@ -29,7 +29,7 @@ from nemo_gym.metrics import (
 )
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
 from nemo_gym.rollouts.lookback.account import CodeScores, RunAccount
-from nemo_gym.rollouts.lookback.stored import IndexedRows
+from nemo_gym.rollouts.lookback.stored import IndexedRows, find_results
 from nemo_gym.rollouts.lookback.task_clusters import find_clusters
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
@@ -101,7 +101,7 @@ def write_report(rows: Path, output: Path) -> RunAccount:
 
     Raises `ConfigError` if there is no such run, if it is damaged, or if `output` is one of its files.
     """
-    files = RunFiles.from_existing(rows)
+    files = find_results(rows)
     refuse_inputs([output], files.present())
     agents: dict[str, AgentFigures] = {}
     account = RunAccount.open(files)

@@ -27,6 +27,9 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest
 from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
+from nemo_gym.rows.compose import number_row
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import identity_in
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_usage
 
@@ -129,7 +132,8 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
         )
         keys, account = TaskKeys(run, whole=whole_tasks), run.open_account()
         for identity in sorted(run.scored):
-            row = run.scored.row(identity)
+            row: AnyRow = run.scored.row(identity)
+            row = row if identity_in(row) is not None else number_row(row, identity)
             agent, key = keys.find(identity, row)
             value = read_record(row).measurements.get(score)
             account.add_score(row, value)

@@ -7,13 +7,41 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import object_in
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows, duplicate_row, parse_row
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.verdict import is_result
 
 _DIGEST_BYTES = 1 << 20
+_SHOWN_KEYS = 5
+
+
+def find_results(rows: Path) -> RunFiles:
+    """Return the files of the run with the rows `rows`.
+
+    Raises `ConfigError` if there is no such run, or if the first row is of another kind: a task, a draw, a sample for
+    a trainer.
+    """
+    files = RunFiles.from_existing(rows)
+    first = next(read_lines(files.rows), None) if holds_text(files.rows) else None
+    row = object_in(first.content) if first is not None else None
+    if first is not None and row is not None and not is_result(row):
+        raise ConfigError(
+            f"{rows}:{first.number}: no result of a rollout: it has neither reward nor response, but {_list_keys(row)}",
+            code="no_results",
+            remedy="Name the scored rows that a run has written to its +output_jsonl_fpath (gym: --output).",
+        )
+    return files
+
+
+def _list_keys(row: AnyRow) -> str:
+    return ", ".join(f"`{key}`" for key in [*row][:_SHOWN_KEYS]) or "no key"
 
 
 class IndexedRows(PlacedRows):
@@ -67,7 +95,7 @@ class StoredRun:
 
         With `problems`, damaged lines are left out, and their descriptions are added to them.
         """
-        self.files = RunFiles.from_existing(rows)
+        self.files = find_results(rows)
         self.scored = IndexedRows(self.files.rows, unique=True, numbers_rows=True, problems=problems)
         self.failures = IndexedRows(self.files.failures, problems=problems)
         self.tasks = IndexedRows(self.files.materialized_inputs, problems=problems)

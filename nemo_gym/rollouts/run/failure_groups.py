@@ -24,7 +24,8 @@ FURTHER_CLASSES = "(further classes)"
 """The class of that group."""
 RowPlace: TypeAlias = tuple[int, int]
 """The start of a row in its decompressed file, and its bytes with the line break."""
-_DIFFERENCES = re.compile(r"0x[0-9a-f]+|\d+")
+_DIFFERENCES = re.compile(r"0x[0-9a-f]+|(?<!HTTP )(?<!\d)\d+")
+"""The numbers in which equal causes differ: no statuses."""
 _SHOWN = 5
 _EXAMPLES = 20
 _MESSAGE_CHARS = 300

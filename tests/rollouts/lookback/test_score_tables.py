@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
@@ -38,3 +39,13 @@ def test_a_run_without_the_score_is_refused(tmp_path: Path) -> None:
     path = store(tmp_path / "out.jsonl", [scored_row(0)])
     with pytest.raises(ConfigError, match="has the score 'style'"):
         read_scores(path, "style")
+
+
+def test_rows_of_another_program_are_numbered(tmp_path: Path) -> None:
+    rows = [
+        {"responses_create_params": {"input": f"q {n}"}, "response": {}, "reward": n / 2} for n in range(3)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    (tasks,) = read_scores(path).environments.values()
+    assert [task.scores for task in tasks.values()] == [[0.0], [0.5], [1.0]]

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.stored import IndexedRows, StoredRun
+from nemo_gym.rollouts.lookback.health import check_health
+from nemo_gym.rollouts.lookback.report import write_report
+from nemo_gym.rollouts.lookback.stored import IndexedRows, StoredRun, find_results
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import is_judge_failure
 from tests.rollouts.stored_runs import failure_row, judge_failure_row, scored_row, store
@@ -108,3 +111,23 @@ def test_rows_of_one_prompt_are_repeats_of_a_task(tmp_path: Path) -> None:
     run = StoredRun(rows)
     assert list(run.scored) == [(0, 0), (1, 0), (0, 1)]
     run.close()
+
+
+@pytest.mark.parametrize(
+    "row", [{"responses_create_params": {}, "answer": 1}, {"messages": []}, {"unit": 0, "repeat": 1}, {}]
+)
+def test_rows_of_another_kind_are_refused(tmp_path: Path, row: dict[str, Any]) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\n" + orjson.dumps(row) + b"\n")
+    for read in (StoredRun, check_health, lambda rows: write_report(rows, tmp_path / "page.html")):
+        with pytest.raises(
+            ConfigError, match=r"rows.jsonl:2: no result of a rollout: it has neither reward nor"
+        ):
+            read(path)
+
+
+@pytest.mark.parametrize("row", [{"reward": 1.0}, {"response": {}}, {"_ng_failure_class": "judge_failed"}])
+def test_rows_of_other_gyms_and_failures_are_results(tmp_path: Path, row: dict[str, Any]) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(orjson.dumps(row) + b"\n")
+    assert find_results(path).rows == path

@@ -44,6 +44,12 @@ def test_messages_that_differ_in_numbers_are_one_group() -> None:
     assert counts == [2, 1]
 
 
+def test_statuses_are_no_such_numbers() -> None:
+    messages = ["refused 17 tokens (HTTP 400)", "refused 3 tokens (HTTP 400)", "refused 3 tokens (HTTP 404)"]
+    groups = grouped(*(replace(failure(), message=text) for text in messages)).rank_groups()
+    assert [(group.count, group.message[-10:]) for group in groups] == [(2, "(HTTP 400)"), (1, "(HTTP 404)")]
+
+
 def test_the_number_of_groups_is_bounded() -> None:
     letters = [chr(ord("a") + n % 26) * (1 + n // 26) for n in range(150)]
     groups = grouped(*(replace(failure(), message=text) for text in letters)).rank_groups()

@@ -12,7 +12,7 @@ from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.health.attempts import Attempts
 from nemo_gym.rollouts.lookback.health.rows import CheckedRow
 from nemo_gym.rollouts.lookback.health.rules import DAMAGED_ROW, RULES, Finding, HealthRule, Severity
-from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.lookback.stored import find_results
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, parse_row
 from nemo_gym.rows.forms import AnyRow
@@ -120,7 +120,7 @@ def check_health(rows: Path, *, skip: Collection[str] = ()) -> HealthReport:
 
     Raises `ConfigError` if there is no such run, if it is compressed and damaged, or for an unknown rule in `skip`.
     """
-    files = RunFiles.from_existing(rows)
+    files = find_results(rows)
     account = RunAccount.open(files)
     check = HealthCheck(skip, account)
     rules = {rule.name: RuleFindings(rule) for rule in check.rules}
