@@ -95,6 +95,19 @@ def test_means(shape: str, half_width: float) -> None:
     assert ratio <= (1.5 if shape != "split" else 1.75)
 
 
+@pytest.mark.parametrize("rates", [[1.0] * 5, [0.9], [0.97, 1.0, 0.5], [0.3, 0.3]])
+def test_few_tasks(rates: list[float]) -> None:
+    population = Population.of_rates(np.array(rates))
+    outcome = simulate(population, 0.02, seed=29)
+    covered = int(((outcome.low <= population.truth) & (population.truth <= outcome.high)).sum())
+    tell(
+        f"\n{len(rates)} tasks, mean {population.truth:.3f} ±0.02: coverage {covered / RUNS:.4f}, "
+        f"draws {np.median(outcome.draws):,.0f} (90 %: {np.quantile(outcome.draws, 0.9):,.0f})"
+    )
+    assert outcome.is_reached.all()
+    assert lower_limit(covered, RUNS) >= 0.95
+
+
 @pytest.mark.parametrize("difference", [0.0, 0.02, 0.05, 0.1])
 def test_pairs(difference: float) -> None:
     rates = np.random.default_rng(1).uniform(0.1, 0.8, TASKS)

@@ -197,7 +197,7 @@ def _bet_on_batch(
     observed = state.spread - center * state.total
     scale = np.clip((observed + 20) / (drawn + 20), 0.5, 2)
     variance = expected * scale
-    counts = rng.multinomial(size, shares)
+    counts = rng.multinomial(size, np.minimum(shares, 1.0))
     seen = population.draw(counts, rng)
     if outcome is not None:
         outcome.batches.append({"shares": shares, "variance": expected, "seen": seen})
