@@ -51,7 +51,7 @@ class MachineFact(NamedTuple):
     subject: str
     fact: str
     remedy: str | None = None
-    """What to do, if something is amiss or could be better."""
+    """The remedy, if something is amiss or could be better."""
     is_fatal: bool = False
 
 

@@ -109,7 +109,7 @@ def _find_below(places: Sequence[Path]) -> list[Run]:
     found: dict[Path, Run] = {}
     for place in places:
         homes = _list_homes(place)
-        runs = (Run("", show_path(title), files, homes) for title, files in _runs_below(place))
+        runs = (Run("", show_path(title), files, homes) for title, files in _list_runs_below(place))
         found |= {_identify(run): run for run in runs}
     return list(found.values())[:_MOST_RUNS]
 
@@ -135,7 +135,7 @@ def _run_at(rows: Path) -> list[Run]:
     return [Run("", show_path(rows.name), RunFiles.from_existing(rows), _list_homes(rows))]
 
 
-def _runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:
+def _list_runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:
     """Yield the runs below a folder, with those whose rows cannot be read. Folders that are links are left out."""
     homes = _list_homes(folder)
     for parent, folders, names in os.walk(folder):

@@ -47,7 +47,7 @@ class Ask(Protocol):
 
 
 class EventKind(StrEnum):
-    """What has happened."""
+    """The kind of the event."""
 
     UP = "up"
     LOST = "lost"

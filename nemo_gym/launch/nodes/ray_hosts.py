@@ -70,7 +70,7 @@ class _Driver:
 
     process: asyncio.subprocess.Process
     secrets: Collection[str] = ()
-    """What no message may show."""
+    """The secrets that no message may show."""
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     answers: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     actors: dict[int, _Actor] = field(default_factory=dict)

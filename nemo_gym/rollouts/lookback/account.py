@@ -72,7 +72,7 @@ class RunAccount:
     is_torn: bool = False
     """Whether the last row is incomplete and left out."""
     estimate: str | None = None
-    """What the run estimates, if it drew its tasks."""
+    """The estimate of a run that drew its tasks, as a sentence."""
     rows_with_failed_tools: int = 0
     failed_tools: dict[CauseKey, CountedError] = field(default_factory=dict)
     """The tool calls that failed by the environment's fault."""

@@ -55,7 +55,7 @@ from nemo_gym.transport.directory import server_block
 
 
 class ForkSettings(NamedTuple):
-    """What to fork, and into how many."""
+    """The turn at which attempts are forked, and the number of forks."""
 
     turn: int
     """The calls that forks share with their parent; negative ones count from the end."""

@@ -61,7 +61,7 @@ class UntilEstimate:
     most_tokens: int | None = None
     """The ceiling of tokens."""
     ceiling: str | None = None
-    """What ended the run before its aim; None if nothing has."""
+    """The ceiling that ended the run before its aim; None if none has."""
     voided: int = 0
     """Draws before a kill that do not count."""
     labels: tuple[str, str] | None = None

@@ -1,6 +1,6 @@
 """Tasks fetched from a folder, an archive or a URL into a new folder of this machine.
 
-What is fetched is untrusted: paths, links, sizes and counts are checked, and nothing is run. A folder appears whole or
+Fetched content is untrusted: paths, links, sizes and counts are checked, and nothing is run. A folder appears whole or
 not at all.
 """
 
