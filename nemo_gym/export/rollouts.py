@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
-from nemo_gym.metrics.estimators import sample_standard_deviation
+from nemo_gym.metrics.estimators import mean, sample_standard_deviation
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.output.files import RunFiles, find_ending
 from nemo_gym.rollouts.output.finished import RowsOnce, is_torn
@@ -140,7 +139,7 @@ class Group:
     @property
     def mean(self) -> float:
         """The mean reward of the members."""
-        return fmean(member.reward for member in self.members)
+        return mean([member.reward for member in self.members])
 
     @property
     def deviation(self) -> float:

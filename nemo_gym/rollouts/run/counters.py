@@ -69,7 +69,8 @@ class RunCounters:
 
     @property
     def mean_reward(self) -> float | None:
-        return self.reward_sum / self.scored if self.scored else None
+        """The mean reward to 12 significant digits, to which the sum is exact; None without a row."""
+        return float(f"{self.reward_sum / self.scored:.12g}") if self.scored else None
 
     def note_scored(self, scored: Scored) -> None:
         if scored.outcome is Outcome.TRUNCATED:

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from nemo_gym.rollouts.lookback.account import RunAccount, describe_accounts, find_marks
+from nemo_gym.rollouts.lookback.account import CodeScores, RunAccount, describe_accounts, find_marks
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.ranking import rank_runs
@@ -61,6 +61,13 @@ def test_every_reader_says_it(tmp_path: Path) -> None:
     assert "3 of 8 planned rollouts; the run has not ended" in page
     assert "<h3>Scores by code</h3>" in page
     assert f"<th>{NEW} (since" in page
+
+
+def test_the_mean_of_equal_scores_is_their_value() -> None:
+    scores = CodeScores()
+    for _ in range(300):
+        scores.add(0.1)
+    assert (scores.rows, scores.scored, scores.mean) == (300, 300, 0.1)
 
 
 def test_a_whole_run_of_one_code_says_nothing(tmp_path: Path) -> None:
