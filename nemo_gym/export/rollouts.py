@@ -21,6 +21,7 @@ from nemo_gym.metrics.estimators import mean, sample_standard_deviation
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.output.files import RunFiles, find_ending
 from nemo_gym.rollouts.output.finished import RowsOnce, is_torn
+from nemo_gym.rollouts.output.inputs import refuse_repeats
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.plan.task_content import task_digest
@@ -153,10 +154,7 @@ class RolloutFiles:
     def __init__(self, paths: Sequence[Path]) -> None:
         """Raises `ConfigError` for a file that does not exist or is named twice."""
         self.paths = [locate(path) for path in paths]
-        if len(set(self.paths)) < len(self.paths):
-            raise ConfigError(
-                "a file is named twice in +input", code="duplicate_input", remedy="Name each file once."
-            )
+        refuse_repeats(self.paths)
         self._shared: SharedTasks | None = None
         self.accounts: list[RunAccount] = []
         """The accounts of the runs that the files belong to, complete after `groups`."""
