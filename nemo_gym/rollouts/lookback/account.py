@@ -101,6 +101,13 @@ class RunAccount:
 
     def notes(self) -> Iterator[str]:
         """Yield the sentences that a reader prints with its figures."""
+        yield from self.describe_run()
+        if self.has_codes:
+            means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
+            yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"
+
+    def describe_run(self) -> Iterator[str]:
+        """Yield the sentences that the rows alone do not tell: all but those of their codes."""
         if (unfinished := self.progress.describe(self.rows + self.copies)) is not None:
             yield f"{self.path}: {unfinished}"
         if self.is_torn:
@@ -109,9 +116,6 @@ class RunAccount:
             yield f"{self.path}: {self.estimate}"
         if changed := self.progress.changed:
             yield f"{self.path}: its rows were made with several settings: {'; '.join(changed)}"
-        if self.has_codes:
-            means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
-            yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"
 
     def name_codes(self, by_code: Mapping[str | None, CodeScores]) -> Iterator[tuple[str, CodeScores]]:
         """Yield the names of codes with their rows, in the order in which the run used them."""
