@@ -49,6 +49,12 @@ Rules for every format:
   request.
 - **A wrong answer is not a supervised example.** These formats take rewards of at least 1, unless `+min_reward` or
   `+max_reward` is set. The report lists the rewards that were left out.
+- **An empty answer is no example.** Formats for supervised training, `dpo` and `kto` leave out rollouts whose last message
+  has neither text nor a tool call (`no_answer`), whatever their reward. Reasoning alone is no answer. Formats for
+  reinforcement learning keep them.
+- **Equal answers to one prompt have one label.** They are in no pair of `dpo`, and `kto` leaves them out if their labels
+  differ (`contradictory`). Equal rows of a format that names no rollout are written once and counted
+  (`+deduplicate=false`: all are written).
 - **A group is the rollouts of one task by one agent.** Two agents of a run are two policies or two environments, so no
   baseline, pair, group size or mean is over both.
 - **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the group.
@@ -77,7 +83,7 @@ for text, `grpo.py` one for tokens.
 
 1. Write `nemo_gym/export/<name>.py`. Its docstring becomes the section of this page. Subclass `Format`, and set `name`,
    `summary`, `example` (a command whose input is `rollouts.jsonl`) and `losses`. Set `outcomes = FINISHED` and `min_reward = SOLVED`
-   for supervised examples, `endings` if the reader can't take Parquet, and `merges_equal_rows` if records don't name their rollout.
+   for supervised examples, `learns_answers` if the reader trains on the text of answers, `endings` if the reader can't take Parquet, and `merges_equal_rows` if records don't name their rollout.
    Options are the fields of a subclass of `Options`, named in `options_type`.
 2. `rows(group)` gets the rollouts of one task by one agent and yields the records of its file. `group.selected` are the rollouts to export,
    and `group.members` those that the baseline is over. A `ScoredRollout` has `row`, `reward`, `outcome`, `params`, `calls` and

@@ -19,11 +19,11 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum
 from pathlib import Path
 from typing import Any
 
 from nemo_gym.audit.outcomes import Conclusion, ProbeOutcome, Right
+from nemo_gym.metrics import mean
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.statistics.distributions import find_rate_interval
 from nemo_gym.tables import Column, table_lines, terminal_width
@@ -73,10 +73,9 @@ def measure_rate(outcomes: Iterable[ProbeOutcome]) -> Rate:
     for outcome in outcomes:
         if outcome.conclusion not in (Conclusion.UNDECIDED, Conclusion.FAILED):
             verdicts[outcome.task].append(outcome.conclusion is not Conclusion.RIGHT)
-    tasks = len(verdicts)
-    shares = fsum(sum(each) / len(each) for each in verdicts.values())
+    shares = [mean(each) for each in verdicts.values()]
     probes, wrong = sum(map(len, verdicts.values())), sum(map(sum, verdicts.values()))
-    return Rate(probes, wrong, tasks, shares / tasks if tasks else 0.0)
+    return Rate(probes, wrong, len(shares), mean(shares) if shares else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,11 @@ class AggregateKeys(Keys):
         False,
         description="Count rollouts in the materialized inputs without a row or a failure as reward 0 in metrics.",
     )
+    allow_identity_change: bool = Field(
+        False,
+        description="Merge shards whose settings differ, such as the model or the sampling. The merged run keeps the "
+        "differences as a note.",
+    )
     overwrite: bool = Field(False, description="Replace an existing output.")
     as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
 
@@ -66,6 +71,7 @@ def aggregate(keys: AggregateKeys) -> int:
         overwrite=keys.overwrite,
         zero_classes=keys.count_failure_classes_as_zero,
         counts_missing_as_zero=keys.count_missing_rollouts_as_zero,
+        allow_identity_change=keys.allow_identity_change,
     )
     if keys.as_json:
         print(json.dumps(_dump_merged(merged, shards), indent=2))

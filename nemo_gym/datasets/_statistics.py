@@ -6,10 +6,9 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from statistics import fmean
 from typing import Any
 
-from nemo_gym.metrics import sample_standard_deviation
+from nemo_gym.metrics import mean, sample_standard_deviation
 from nemo_gym.responses.wire import read_content_text
 from nemo_gym.rollouts.plan.task_rows import Task
 from nemo_gym.rows.parts import read_task_data
@@ -66,7 +65,7 @@ def summarize(numbers: Sequence[int]) -> dict[str, float]:
     return {
         "count": len(numbers),
         "min": min(numbers),
-        "mean": round(fmean(numbers), 6),
+        "mean": round(mean(numbers), 6),
         "max": max(numbers),
         "std": round(sample_standard_deviation(numbers) or 0.0, 6),
     }

@@ -76,7 +76,7 @@ class Dpo(TextFormat[DpoOptions]):
     name = "dpo"
     summary = "pairs of a better and a worse answer to one prompt (TRL's DPOTrainer)"
     options_type = DpoOptions
-    merges_equal_rows = True
+    merges_equal_rows = learns_answers = True
     losses = LOSSES_OF_TEXT
     example = (
         "ng_export +format=dpo +input=rollouts.jsonl +output=data/dpo.jsonl "

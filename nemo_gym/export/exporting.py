@@ -23,6 +23,7 @@ from nemo_gym.export.rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.export.settings import ExportSettings as ExportSettings
 from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.json_objects import dump_json
+from nemo_gym.metrics.verdict_tally import lacks_answer
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate
 from nemo_gym.rows.verdict import is_tamperable
@@ -40,7 +41,9 @@ def export(settings: ExportSettings) -> Report:
     target = chosen(_read_options(chosen, settings, files), report)
     if target.joins_inputs:
         files.join()
-    selection = Selection(settings, settings.outcomes or target.outcomes, target.min_reward)
+    selection = Selection(
+        settings, settings.outcomes or target.outcomes, target.min_reward, target.learns_answers
+    )
     splits = Splits(settings.splits, settings.split_by) if settings.splits else None
     _check_output(settings, target)
     merges, digests = _merges(settings, target), set[bytes]()
@@ -179,6 +182,8 @@ class Selection:
     outcomes: Collection[Outcome]
     min_reward: float | None = None
     """The lowest reward of the format, for settings without a bound."""
+    needs_answer: bool = False
+    """Whether a rollout must end with an answer."""
 
     def select(self, group: Group, report: Report) -> None:
         """Leave out the group's selected rollouts that a filter rejects."""
@@ -196,6 +201,8 @@ class Selection:
         if (reason := self._reject_reward(rollout.reward)) is not None:
             report.rewards[rollout.reward] += 1
             raise Unsuitable(reason)
+        if self.needs_answer and lacks_answer(rollout.row):
+            raise Unsuitable(LeftOut.NO_ANSWER)
         if wanted.min_output_tokens is None and wanted.max_output_tokens is None:
             return
         length = rollout.output_tokens

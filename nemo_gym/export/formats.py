@@ -55,6 +55,8 @@ class Format(ABC, Generic[OptionsT]):
     merges_equal_rows: bool = False
     """Write duplicate rows once by default. Formats whose rows name their rollout have none."""
 
+    learns_answers: bool = False
+    """Leave out rollouts that end without an answer: the reader trains on the text of answers."""
     joins_inputs: bool = False
     """Whether the rollouts of a task that several inputs have are one group."""
     joins_agents: bool = False

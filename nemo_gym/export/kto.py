@@ -1,11 +1,14 @@
 """KTO: single answers, each labelled as desirable or not.
 
 TRL's `KTOTrainer` reads the rows: `prompt` and `completion` as messages, `label`, and `tools` as JSON text. A truncated
-answer with a high reward is left out unless `label_truncated` is set.
+answer with a high reward is left out unless `label_truncated` is set. Equal answers of a task whose labels differ are
+left out, whatever their agents. Those of several inputs, and of tasks that repeat a prompt, are exported and counted.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Iterator
 
 from pydantic import Field
@@ -18,9 +21,12 @@ from nemo_gym.export._conversation import (
     read_conversation,
 )
 from nemo_gym.export.formats import ExportRecord
-from nemo_gym.export.report import LeftOut, Unsuitable
+from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.export.rollouts import Group, ScoredRollout
 from nemo_gym.failures import Outcome
+from nemo_gym.json_objects import dump_json
+
+_DIGEST_BYTES = 12
 
 
 class KtoOptions(TextOptions):
@@ -32,17 +38,35 @@ class Kto(TextFormat[KtoOptions]):
     name = "kto"
     summary = "answers labelled as desirable or not (TRL's KTOTrainer)"
     options_type = KtoOptions
-    merges_equal_rows = True
+    merges_equal_rows = learns_answers = True
+    joins_agents = True  # a row names no agent
     losses = LOSSES_OF_TEXT
     example = "ng_export +format=kto +input=rollouts.jsonl +output=data/kto.jsonl +options.threshold=1"
 
+    def __init__(self, options: KtoOptions, report: Report) -> None:
+        super().__init__(options, report)
+        self._labels: dict[bytes, bool] = {}
+        """The first exported label of each answer."""
+
     def rows(self, group: Group) -> Iterator[ExportRecord]:
-        for rollout, chat in self.report.suitable(group.selected, self._read):
+        answers = [
+            (rollout, chat, _digest(chat))
+            for rollout, chat in self.report.suitable(group.selected, self._read)
+        ]
+        labels: defaultdict[bytes, set[bool]] = defaultdict(set)
+        for rollout, _, digest in answers:
+            labels[digest].add(self._is_desirable(rollout))
+        for rollout, chat, digest in answers:
+            if len(labels[digest]) > 1:
+                self.report.leave_out(rollout, LeftOut.CONTRADICTORY)
+                continue
+            label = self._is_desirable(rollout)
+            self.report.contradictions += self._labels.setdefault(digest, label) is not label
             self.report.export(chat.losses)
             yield {
                 "prompt": chat.prompt,
                 "completion": chat.completion,
-                "label": self._is_desirable(rollout),
+                "label": label,
                 **chat.tools_column,
             }
 
@@ -54,3 +78,10 @@ class Kto(TextFormat[KtoOptions]):
 
     def _is_desirable(self, rollout: ScoredRollout) -> bool:
         return rollout.reward >= self.options.threshold
+
+
+def _digest(chat: ChatTranscript) -> bytes:
+    """Return the digest of an answer with its prompt and tools."""
+    return hashlib.blake2b(
+        dump_json([chat.prompt, chat.completion, chat.tools]), digest_size=_DIGEST_BYTES
+    ).digest()

@@ -25,7 +25,7 @@ class OpenAi(Format[Options]):
     endings = (".jsonl",)
     outcomes = FINISHED
     min_reward = SOLVED
-    merges_equal_rows = True
+    merges_equal_rows = learns_answers = True
     summary = "chat examples for OpenAI's fine-tuning"
     losses = (Loss.REASONING, Loss.TRAILING_OUTPUTS)
     example = "ng_export +format=openai +input=rollouts.jsonl +output=data/openai.jsonl +min_reward=1"

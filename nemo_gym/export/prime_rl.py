@@ -58,7 +58,8 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
     def __init__(self, options: PrimeRlOptions, report: Report) -> None:
         super().__init__(options, report)
         if options.form == "sft":
-            self.outcomes, self.min_reward, self.merges_equal_rows = FINISHED, SOLVED, True
+            self.outcomes, self.min_reward = FINISHED, SOLVED
+            self.merges_equal_rows = self.learns_answers = True
         else:
             self.endings = (".jsonl",)
 

@@ -58,7 +58,10 @@ class LeftOut(_Explained):
         "`--model-type vllm_model/vllm_model_for_training`, or with return_token_id_information: true of vllm_model",
     )
     GRAMMAR = "grammar", "all its tokens were sampled under a grammar, and +options.grammar_tokens is context"
-    NO_ANSWER = "no_answer", "the policy wrote no message"
+    NO_ANSWER = (
+        "no_answer",
+        "the policy's last message has neither text nor a tool call, or it wrote none",
+    )
     UNCONVERTIBLE = "unconvertible", "an item or tool has no counterpart in chat messages"
     MULTIMODAL = "multimodal", "the target takes text only"
     MALFORMED_ARGUMENTS = "malformed_arguments", "a tool call's arguments are not a JSON object"
@@ -85,6 +88,10 @@ class LeftOut(_Explained):
         "equal_answers",
         "its answer equals those of all rollouts of its task with which it could make a pair: a trainer would learn to "
         "prefer a text to itself",
+    )
+    CONTRADICTORY = (
+        "contradictory",
+        "an equal answer to the same prompt, of another rollout of its task, has the other label",
     )
     OTHER_PAIR = (
         "other_pair",
@@ -177,6 +184,8 @@ class Report:
     """The rewards of the rollouts that were left out because of their reward."""
     equal_pairs: int = 0
     """Pairs of equal answers, which are not written."""
+    contradictions: int = 0
+    """Exported rollouts whose equal answer to the same prompt, in another task or input, has the other label."""
     losses: Counter[Loss] = field(default_factory=Counter)
     """Rollouts exported with a loss."""
     origins: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -227,6 +236,7 @@ class Report:
                 {"reward": reward, "rollouts": count} for reward, count in sorted(self.rewards.items())
             ],
             "equal_pairs": self.equal_pairs,
+            "contradictions": self.contradictions,
             "losses": {
                 loss.value: {"rollouts": count, "what": loss.explanation}
                 for loss, count in self.losses.most_common()
@@ -247,6 +257,8 @@ class Report:
             yield f"{self.duplicates:>9,}  duplicate rows were not written"
         if self.equal_pairs:
             yield f"{self.equal_pairs:>9,}  pairs of equal answers were not written"
+        if self.contradictions:
+            yield f"{self.contradictions:>9,}  exported answers have the other label in an equal task or another input"
         if self.left_out:
             yield f"{self.left_out.total():,} left out:"
         for reason, count in self.left_out.most_common():

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
-from nemo_gym.metrics.estimators import sample_standard_deviation
+from nemo_gym.metrics.estimators import mean, sample_standard_deviation
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.output.files import RunFiles, find_ending
 from nemo_gym.rollouts.output.finished import RowsOnce, is_torn
+from nemo_gym.rollouts.output.inputs import refuse_repeats
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.plan.task_content import task_digest
@@ -140,7 +140,7 @@ class Group:
     @property
     def mean(self) -> float:
         """The mean reward of the members."""
-        return fmean(member.reward for member in self.members)
+        return mean([member.reward for member in self.members])
 
     @property
     def deviation(self) -> float:
@@ -154,10 +154,7 @@ class RolloutFiles:
     def __init__(self, paths: Sequence[Path]) -> None:
         """Raises `ConfigError` for a file that does not exist or is named twice."""
         self.paths = [locate(path) for path in paths]
-        if len(set(self.paths)) < len(self.paths):
-            raise ConfigError(
-                "a file is named twice in +input", code="duplicate_input", remedy="Name each file once."
-            )
+        refuse_repeats(self.paths)
         self._shared: SharedTasks | None = None
         self.accounts: list[RunAccount] = []
         """The accounts of the runs that the files belong to, complete after `groups`."""

@@ -36,7 +36,7 @@ class Sft(TextFormat[SftOptions]):
     options_type = SftOptions
     outcomes = FINISHED
     min_reward = SOLVED
-    merges_equal_rows = True
+    merges_equal_rows = learns_answers = True
     losses = (*LOSSES_OF_TEXT, *LOSSES_OF_TOKENS)
     example = "ng_export +format=sft +input=rollouts.jsonl +output=data/sft.jsonl +min_reward=1"
 

@@ -33,7 +33,7 @@ class ShareGpt(Format[TextOptions]):
     options_type = TextOptions
     outcomes = FINISHED
     min_reward = SOLVED
-    merges_equal_rows = True
+    merges_equal_rows = learns_answers = True
     losses = (*LOSSES_OF_TEXT, Loss.TEXT_BESIDE_CALLS, Loss.JOINED_OUTPUTS)
     example = "ng_export +format=sharegpt +input=rollouts.jsonl +output=data/sharegpt.jsonl +min_reward=1"
 

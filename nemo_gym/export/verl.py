@@ -51,7 +51,8 @@ class Verl(TextFormat[VerlOptions]):
     def __init__(self, options: VerlOptions, report: Report) -> None:
         super().__init__(options, report)
         if options.form == "sft":
-            self.outcomes, self.min_reward, self.merges_equal_rows = FINISHED, SOLVED, True
+            self.outcomes, self.min_reward = FINISHED, SOLVED
+            self.merges_equal_rows = self.learns_answers = True
 
     def rows(self, group: Group) -> Iterator[ExportRecord]:
         return (self._task_row if self.options.form == "rl" else self._answer_rows)(group)

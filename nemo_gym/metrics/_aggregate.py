@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean, median
+from statistics import median
 from types import MappingProxyType
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
@@ -32,10 +32,10 @@ from nemo_gym.metrics.estimators import (
     compute_clustered_standard_error,
     compute_error_of_average,
     confidence_interval,
+    find_center,
     finite,
     mean,
     sample_standard_deviation,
-    scale_down,
 )
 from nemo_gym.metrics.records import RolloutRecord, read_record
 from nemo_gym.rows.forms import AnyRow
@@ -218,9 +218,9 @@ def describe(name: str, values: Sequence[float]) -> dict[str, float]:
     """Return mean, maximum, minimum, median and sample standard deviation; empty without values."""
     if not values:
         return {}
-    small, power = scale_down(values)
+    small, power, center = find_center(values)
     described = {
-        f"mean/{name}": fmean(small) * power,
+        f"mean/{name}": center * power,
         f"max/{name}": max(values),
         f"min/{name}": min(values),
         f"median/{name}": median(small) * power,

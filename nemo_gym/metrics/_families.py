@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, count, takewhile
-from statistics import fmean
 
 from nemo_gym.metrics.estimators import (
     compute_clustered_standard_error,
@@ -272,10 +271,10 @@ def _compute_expected_curve(
     shares = _vote_shares(counts, len(silent))
     # Answers with the same number of votes have the same weight.
     score_of_votes: dict[int, float] = {
-        votes: math.fsum(fmean(ballot) for ballot in by_answer if len(ballot) == votes)
+        votes: math.fsum(mean(ballot) for ballot in by_answer if len(ballot) == votes)
         for votes in set(counts)
     }
-    silent_score = fmean(silent) if silent else 0.0
+    silent_score = mean(silent) if silent else 0.0
     curve = []
     for k in draws:
         no_votes = math.comb(len(silent), k) / math.comb(len(scores), k)

@@ -1,7 +1,8 @@
 """Estimators of metrics: functions of numbers, independent of the order of their input.
 
 Sums use `math.fsum` and means `statistics.fmean`, which round once, so a shuffled or sharded run gives the same
-digits. An undefined value, such as the standard deviation of one sample, is None and never zero.
+digits. Equal values have their value as mean, and no spread. An undefined value, such as the standard deviation of one
+sample, is None and never zero.
 """
 
 from __future__ import annotations
@@ -64,9 +65,20 @@ def scale_down(values: Sequence[float]) -> tuple[Sequence[float], float]:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, also of values whose sum is beyond the range of floats."""
-    small, power = scale_down(values)
-    return fmean(small) * power
+    """Return the mean, also of values whose sum is beyond the range of floats. That of equal values is exact."""
+    _, power, center = find_center(values)
+    return center * power
+
+
+def find_center(values: Sequence[float]) -> tuple[Sequence[float], float, float]:
+    """Return values and power of `scale_down`, and the mean of the scaled values.
+
+    The sum and the quotient are rounded. Without its bounds, the mean of 0.1 three times would be above 0.1, and equal
+    values would have a spread.
+    """
+    least, most = min(values), max(values)
+    small, power = (values, 1.0) if max(-least, most) < _LARGE else scale_down(values)
+    return small, power, min(max(fmean(small), least / power), most / power)
 
 
 def subtract(one: float, other: float) -> float:
@@ -96,8 +108,7 @@ def sample_standard_deviation(values: Sequence[float]) -> float | None:
     """
     if len(values) < 2:
         return None
-    small, power = scale_down(values)
-    center = fmean(small)
+    small, power, center = find_center(values)
     return math.sqrt(math.fsum((value - center) ** 2 for value in small) / (len(values) - 1)) * power
 
 
@@ -172,10 +183,9 @@ def compute_clustered_standard_error(clusters: Iterable[Sequence[float]]) -> flo
     groups = clusters if isinstance(clusters, Clusters) else Clusters(clusters)
     if len(groups) < 2:
         return None
-    small, power = scale_down(groups.samples)
+    _, power, center = find_center(groups.samples)
     if power != 1.0:
         groups = Clusters([value / power for value in group] for group in groups)
-    center = fmean(small)
     squares = math.fsum(math.fsum(value - center for value in group) ** 2 for group in groups)
     return math.sqrt(len(groups) / (len(groups) - 1) * squares) / len(groups.samples) * power
 

@@ -7,6 +7,8 @@ verifier never finds equal, or a place of the answer at which the policy never w
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from nemo_gym.failures import Outcome
 from nemo_gym.json_objects import member
@@ -60,13 +62,26 @@ class VerdictTally:
 
 
 def has_empty_answer(row: AnyRow) -> bool:
-    """Return whether a row completed, and its last output is a message without text, or there is none."""
-    if read_outcome(row) is not Outcome.COMPLETED or "output" not in read_response(row):
+    """Return whether a row completed without an answer."""
+    return read_outcome(row) is Outcome.COMPLETED and lacks_answer(row)
+
+
+def lacks_answer(row: AnyRow) -> bool:
+    """Return whether the policy's last message has neither text nor a tool call, or there is none.
+
+    Reasoning is no answer. A row without a response lacks nothing.
+    """
+    if "output" not in read_response(row):
         return False
-    last = next((item for item in reversed(read_output(row)) if item.get("type") != "reasoning"), None)
+    last = next((item for item in reversed(read_output(row)) if _is_of_policy(item)), None)
     if last is None:
         return True
     content = last.get("content")
     is_refused = isinstance(content, list) and any(member(part, "refusal") for part in content)
-    is_message = last.get("type", "message") == "message" and last.get("role") == "assistant"
+    is_message = last.get("type", "message") == "message" and not last.get("tool_calls")
     return is_message and not is_refused and not read_content_text(content).strip()
+
+
+def _is_of_policy(item: Mapping[str, Any]) -> bool:
+    """Return whether an item is no reasoning, and no message of another role."""
+    return item.get("type") != "reasoning" and item.get("role", "assistant") == "assistant"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate
-from math import fsum
 from typing import NamedTuple
 
-from nemo_gym.metrics import compute_clustered_standard_error, group_by_cluster
+from nemo_gym.metrics import compute_clustered_standard_error, group_by_cluster, mean
 from nemo_gym.statistics.distributions import student_t_cdf
 
 
@@ -79,11 +78,11 @@ def compare_paired(differences: Sequence[float], clusters: Sequence[Hashable] = 
     error, count = compute_clustered_standard_error(groups), len(groups)
     if error is None:
         return None
-    mean = fsum(differences) / len(differences)
-    if error <= 1e-12 * abs(mean):
-        return PairedTest(mean, 0.0, 0.0 if mean else 1.0)
-    p_value = 2 * (1 - student_t_cdf(abs(mean) / error, count - 1)) if error else 1.0
-    return PairedTest(mean, error, min(1.0, p_value))
+    difference = mean(differences)
+    if error <= 1e-12 * abs(difference):
+        return PairedTest(difference, 0.0, 0.0 if difference else 1.0)
+    p_value = 2 * (1 - student_t_cdf(abs(difference) / error, count - 1)) if error else 1.0
+    return PairedTest(difference, error, min(1.0, p_value))
 
 
 class RankInterval(NamedTuple):
@@ -104,8 +103,8 @@ def rank_with_intervals(means: Sequence[float], is_better: Callable[[int, int], 
     """
     count = len(means)
     found = []
-    for place, mean in enumerate(means):
+    for place, own in enumerate(means):
         above = sum(is_better(other, place) for other in range(count) if other != place)
         below = sum(is_better(place, other) for other in range(count) if other != place)
-        found.append(RankInterval(1 + sum(other > mean for other in means), 1 + above, count - below))
+        found.append(RankInterval(1 + sum(other > own for other in means), 1 + above, count - below))
     return found

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from math import ceil, fsum, sqrt
 from statistics import NormalDist
 
+from nemo_gym.metrics import mean
+
 _NORMAL = NormalDist()
 _ERROR = 0.05
 _SEQUENTIAL = 1.25
@@ -48,12 +50,12 @@ def measure_spread(tasks: Sequence[Sequence[float]]) -> Spread | None:
     repeated = [_describe(rewards) for rewards in tasks if len(rewards) > 1]
     if not repeated:
         return None
-    within = fsum(variance for _, variance, _ in repeated) / len(repeated)
-    seen = [(fsum(rewards) / len(rewards), len(rewards)) for rewards in tasks if rewards]
-    center = fsum(mean for mean, _ in seen) / len(seen)
+    within = mean([variance for _, variance, _ in repeated])
+    seen = [(mean(rewards), len(rewards)) for rewards in tasks if rewards]
+    center = mean([own for own, _ in seen])
     if len(seen) < 2:
         return Spread(within)
-    whole = fsum((mean - center) ** 2 for mean, _ in seen) / (len(seen) - 1)
+    whole = fsum((own - center) ** 2 for own, _ in seen) / (len(seen) - 1)
     explained = within * fsum(1 / count for _, count in seen) / len(seen)
     return Spread(within, max(whole - explained, 0.0))
 
@@ -75,8 +77,8 @@ def _bound_unseen(trials: int) -> float:
 
 
 def _describe(rewards: Sequence[float]) -> tuple[float, float, int]:
-    mean = fsum(rewards) / len(rewards)
-    return mean, fsum((reward - mean) ** 2 for reward in rewards) / (len(rewards) - 1), len(rewards)
+    center = mean(rewards)
+    return center, fsum((reward - center) ** 2 for reward in rewards) / (len(rewards) - 1), len(rewards)
 
 
 def find_half_width(spread: Spread, tasks: int, repeats: int) -> float:

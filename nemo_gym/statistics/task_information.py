@@ -12,6 +12,7 @@ from enum import StrEnum
 from math import atanh, fsum, sqrt, tanh
 from statistics import NormalDist
 
+from nemo_gym.metrics.estimators import mean, subtract
 from nemo_gym.statistics.distributions import find_rate_interval
 
 Rewards = Mapping[str, Sequence[float]]
@@ -52,8 +53,8 @@ class TaskInformation:
 def describe_tasks(tasks: Sequence[Rewards]) -> list[TaskInformation]:
     """Return the figures of each task."""
     models = sorted({model for rewards in tasks for model in rewards})
-    means = [{model: _mean(rewards[model]) for model in rewards if rewards[model]} for rewards in tasks]
-    totals = {model: [mean[model] for mean in means if model in mean] for model in models}
+    means = [{model: mean(rewards[model]) for model in rewards if rewards[model]} for rewards in tasks]
+    totals = {model: [each[model] for each in means if model in each] for model in models}
     sums = {model: (fsum(values), len(values)) for model, values in totals.items()}
     return [_describe(rewards, own, sums) for rewards, own in zip(tasks, means, strict=True)]
 
@@ -62,13 +63,13 @@ def _describe(
     rewards: Rewards, own: Mapping[str, float], sums: Mapping[str, tuple[float, int]]
 ) -> TaskInformation:
     values = [reward for each in rewards.values() for reward in each]
-    rests = {model: (sums[model][0] - own[model]) / max(sums[model][1] - 1, 1) for model in own}
+    rests = {model: subtract(sums[model][0], own[model]) / max(sums[model][1] - 1, 1) for model in own}
     discrimination = correlate([own[model] for model in own], [rests[model] for model in own])
     interval = None if discrimination is None else find_correlation_interval(discrimination, len(own))
     low, high = find_rate_interval(fsum(values), len(values)) if values else (0.0, 1.0)
     return TaskInformation(
         rollouts=len(values),
-        difficulty=1.0 - _mean(list(own.values())) if own else 0.5,
+        difficulty=1.0 - mean(list(own.values())) if own else 0.5,
         difficulty_interval=(1.0 - high, 1.0 - low),
         discrimination=discrimination,
         discrimination_interval=interval,
@@ -92,7 +93,7 @@ def correlate(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Return Pearson's correlation; None if one of both is constant or there are fewer than two pairs."""
     if len(first) < 2:
         return None
-    one, other = _mean(first), _mean(second)
+    one, other = mean(first), mean(second)
     squares = fsum((x - one) ** 2 for x in first) * fsum((y - other) ** 2 for y in second)
     if squares <= 0:
         return None
@@ -135,15 +136,15 @@ def choose_smaller_set(
     if len(models) < 2 or not usable:
         return None
     rng = random.Random(seed)
-    order = sorted(usable, key=lambda place: -_spread([_mean(tasks[place][model]) for model in models]))
+    order = sorted(usable, key=lambda place: -_spread([mean(tasks[place][model]) for model in models]))
     drawn = [
         [
-            [_mean(rng.choices(tasks[place][model], k=len(tasks[place][model]))) for model in models]
+            [mean(rng.choices(tasks[place][model], k=len(tasks[place][model]))) for model in models]
             for place in order
         ]
         for _ in range(resamples)
     ]
-    wanted = _rank([fsum(_mean(tasks[place][model]) for place in order) for model in models])
+    wanted = _rank([fsum(mean(tasks[place][model]) for place in order) for model in models])
     size = min(len(models), len(order))
     while size < len(order):
         same = sum(_rank(_sum_first(one, size)) == wanted for one in drawn)
@@ -162,9 +163,5 @@ def _rank(sums: Sequence[float]) -> list[int]:
 
 
 def _spread(values: Sequence[float]) -> float:
-    center = _mean(values)
+    center = mean(values)
     return fsum((value - center) ** 2 for value in values)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return fsum(values) / len(values)

@@ -70,6 +70,7 @@ def test_a_difference_below_the_bound_fails(bound: str, code: int) -> None:
     [
         (["+runs=[a.jsonl]"], "runs"),
         (["+runs=[a.jsonl,gone.jsonl]"], "gone.jsonl"),
+        (["+runs=[a.jsonl,./a.jsonl]"], "a.jsonl is named twice"),
         (["+score=points"], "no task has the score 'points'"),
     ],
 )
@@ -115,9 +116,10 @@ def test_several_runs_are_a_table_of_environments(
 
 
 def test_a_partial_reward_is_never_called_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
-    store(Path("c.jsonl"), [scored_row(0, repeat, 0.0665) for repeat in range(2)])
+    for name in "cde":
+        store(Path(f"{name}.jsonl"), [scored_row(0, repeat, 0.0665) for repeat in range(2)])
     with pytest.raises(SystemExit):
-        compare.main(["+runs=[c.jsonl,c.jsonl,c.jsonl]"])
+        compare.main(["+runs=[c.jsonl,d.jsonl,e.jsonl]"])
     printed = capsys.readouterr().out
     assert "best@2" in printed
     assert "pass@" not in printed
@@ -148,9 +150,10 @@ def test_the_bound_decides_on_the_printed_difference(capsys: pytest.CaptureFixtu
     store(Path("c.jsonl"), [scored_row(0, reward=0.8), scored_row(1, reward=0.1), scored_row(2, reward=0.6)])
     rise = float(bound)
     rewards = [round(each + rise, 1) for each in (0.6, 0.8, 0.1)]
-    store(Path("d.jsonl"), [scored_row(task, reward=reward) for task, reward in enumerate(rewards)])
+    for name in "de":
+        store(Path(f"{name}.jsonl"), [scored_row(task, reward=reward) for task, reward in enumerate(rewards)])
     assert compared("+runs=[c.jsonl,d.jsonl]", f"+fail_below={bound}") == 0
-    assert compared("+runs=[c.jsonl,d.jsonl,d.jsonl]", f"+fail_below={bound}") == 0
+    assert compared("+runs=[c.jsonl,d.jsonl,e.jsonl]", f"+fail_below={bound}") == 0
     capsys.readouterr()
     assert compared("+runs=[c.jsonl,d.jsonl]", f"+fail_below={rise + 1e-9}") == 1
     assert f"the difference, {rise:+g}, is below" in capsys.readouterr().err
@@ -160,14 +163,15 @@ def test_a_run_of_two_agents_is_compared_over_the_agent_of_the_other(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     own = {"a": [[1.0, 0.0], [0.0, 0.0]], "b": [[1.0, 1.0], [1.0, 1.0]]}
-    store(Path("both.jsonl"), rows_of_agents(own))
+    for name in ("both", "again"):
+        store(Path(f"{name}.jsonl"), rows_of_agents(own))
     store(Path("alone.jsonl"), rows_of_agents({"a": [[1.0, 0.0], [1.0, 0.0]]}))
     assert compared("+runs=[both.jsonl,alone.jsonl]", "+fail_below=0") == 0
     printed = capsys.readouterr().out
     assert "before      0.25  both.jsonl" in printed
     assert "difference  +0.25 " in printed
     assert "agents      over a, in both runs; not b" in printed
-    assert compared("+runs=[both.jsonl,both.jsonl]", "+json=true") == 0
+    assert compared("+runs=[both.jsonl,again.jsonl]", "+json=true") == 0
     store(Path("other.jsonl"), rows_of_agents({"c": [[1.0], [1.0]]}))
     capsys.readouterr()
     assert compared("+runs=[both.jsonl,other.jsonl]") == 2

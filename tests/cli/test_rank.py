@@ -42,6 +42,12 @@ def test_a_regression_is_an_exit_code(capsys: pytest.CaptureFixture[str]) -> Non
     assert run("+baseline=none.jsonl") == 2
 
 
+def test_a_run_that_is_named_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        rank.main(["+runs=[small.jsonl,large.jsonl,small.jsonl]"])
+    assert "small.jsonl is named twice" in capsys.readouterr().err
+
+
 def test_markdown_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("+markdown=true") == 0
     assert "| model | rank | quiz | run |" in capsys.readouterr().out

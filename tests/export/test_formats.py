@@ -141,6 +141,28 @@ def test_failed_and_masked_rollouts_change_no_row_of_any_format(
     assert added == {LeftOut.MASKED: 2 * len(token_data), LeftOut.FAILED: 2 * len(token_data)}
 
 
+EMPTY_ANSWERS = [
+    [text("")],
+    [text(" \n")],
+    [thought("Hm.")],
+    [thought("Hm."), text("")],
+    [call("Oslo"), output("rain"), text("")],
+]
+REINFORCEMENT = {"grpo", "nemo_rl", "verl rl", "agent_tunix", "agent_tunix tasks", "prime_rl traces"}
+
+
+@pytest.mark.parametrize("case", sorted(CASES.keys() - REINFORCEMENT))
+def test_empty_answers_are_no_examples(case: str, tmp_path: Path) -> None:
+    rows = [row(0, n, 1.0, items, tools=[TOOL]) for n, items in enumerate(EMPTY_ANSWERS)]
+    written, report = written_with(rows, case, tmp_path)
+    assert (written, report.left_out) == ([], {LeftOut.NO_ANSWER: len(rows)})
+
+
+@pytest.mark.parametrize("case", ["verl rl", "agent_tunix tasks"])
+def test_a_task_is_exported_whatever_its_answers(case: str, tmp_path: Path) -> None:
+    assert len(written_with([row(0, 0, 0.0, [text("")])], case, tmp_path)[0]) == 1
+
+
 @pytest.mark.parametrize("case", ["sft", "sft tokens", "verl", "prime_rl", "sharegpt", "openai"])
 def test_truncated_answers_are_not_supervised_examples(
     case: str, tmp_path: Path, token_data: list[dict[str, Any]]

@@ -53,6 +53,11 @@ def test_equal_rewards_have_no_advantage_and_can_be_left_out(tmp_path: Path) -> 
     assert report.left_out == {LeftOut.EQUAL_REWARDS: 2}
 
 
+def test_the_mean_of_equal_rewards_is_their_value(tmp_path: Path) -> None:
+    (first, *_), _ = exported(tmp_path, "grpo", group(0.1, 0.1, 0.1))
+    assert (first["group_mean"], first["group_std"]) == (0.1, 0.0)
+
+
 def test_a_single_rollout_has_no_baseline(tmp_path: Path) -> None:
     _, report = exported(tmp_path, "grpo", [*group(1), failed(0, 1)])
     assert report.left_out == {LeftOut.NO_BASELINE: 1, LeftOut.FAILED: 1}

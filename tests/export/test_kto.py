@@ -13,6 +13,28 @@ def test_the_threshold_decides_which_answers_are_desirable(tmp_path: Path) -> No
     assert [each["label"] for each in rows] == [False, False, False, True, True]
 
 
+def test_equal_answers_with_both_labels_are_left_out(tmp_path: Path) -> None:
+    answers = [("same", 1.0), ("same", 0.0), ("right", 1.0), ("right", 1.0), ("wrong", 0.0)]
+    rows = [row(0, n, reward, [text(said)]) for n, (said, reward) in enumerate(answers)]
+    rows.append(row(0, 9, 0.0, [text("right")], agent_ref={"name": "another_agent"}))
+    rows.append(row(1, 0, 0.0, [text("same")]))
+    written, report = exported(tmp_path, "kto", rows)
+    assert [(each["completion"][0]["content"], each["label"]) for each in written] == [
+        ("wrong", False),
+        ("same", False),
+    ]
+    assert report.left_out == {LeftOut.CONTRADICTORY: 5}, "the rows of a task, by every agent"
+
+
+def test_both_labels_of_an_answer_in_two_tasks_are_counted(tmp_path: Path) -> None:
+    rows = [row(task, 0, float(task % 2), [text("same")], prompt="one prompt") for task in range(4)]
+    written, report = exported(tmp_path, "kto", rows)
+    assert [each["label"] for each in written] == [False, True]
+    assert (report.duplicates, report.contradictions) == (2, 2)
+    assert "2  exported answers have the other label" in "\n".join(report.lines())
+    assert report.to_json()["contradictions"] == 2
+
+
 def test_a_truncated_answer_is_undesirable_or_left_out(tmp_path: Path) -> None:
     rows = [row(0, n, reward, _ng_outcome="truncated") for n, reward in enumerate((1.0, 0.0))]
     written, report = exported(tmp_path, "kto", rows)

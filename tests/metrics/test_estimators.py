@@ -5,12 +5,13 @@ from fractions import Fraction
 from statistics import fmean, stdev
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nemo_gym.metrics.estimators import (
     Clusters,
     compute_clustered_standard_error,
+    compute_error_of_average,
     compute_expected_max_at_k,
     compute_expected_max_curve,
     confidence_interval,
@@ -126,6 +127,17 @@ def test_spread_of_known_values() -> None:
 @given(st.lists(st.floats(min_value=-5, max_value=5), min_size=2, max_size=8))
 def test_spread_is_that_of_the_standard_library(values: list[float]) -> None:
     assert sample_standard_deviation(values) == pytest.approx(stdev(values), abs=1e-12)
+
+
+@given(st.floats(min_value=-1e308, max_value=1e308), st.integers(2, 400))
+@example(0.1, 3)
+@example(0.3, 109)
+@example(1e308, 3)
+def test_equal_values_have_their_value_as_mean_and_no_spread(value: float, count: int) -> None:
+    values = [value] * count
+    assert (mean(values), sample_standard_deviation(values)) == (value, 0.0)
+    assert compute_clustered_standard_error([values, [value]]) == 0.0
+    assert compute_error_of_average([{0: values, 1: [value]}, {1: values, 2: [value]}]) == 0.0
 
 
 def test_clustered_error_of_one_sample_per_task_is_the_ordinary_one() -> None:

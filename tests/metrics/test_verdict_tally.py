@@ -71,6 +71,7 @@ def test_rows_that_were_not_verified_have_no_verdict() -> None:
         (message(" \n", ""),),
         (CALL, message("")),
         (message("a"), message(), REASONING),
+        (message(""), {"role": "user", "content": "Well?"}),
     ],
 )
 def test_an_answer_without_text_is_empty(output: tuple[dict[str, Any], ...]) -> None:
@@ -83,6 +84,7 @@ def test_an_answer_without_text_is_empty(output: tuple[dict[str, Any], ...]) -> 
     [
         (message("a"),),
         (message(""), CALL),
+        ({**message(""), "tool_calls": [{"id": "call_1"}]},),
         (message("a"), REASONING),
         (message(content=[{"type": "refusal", "refusal": "No."}]),),
         (CALL, {"type": "function_call_output", "output": ""}),

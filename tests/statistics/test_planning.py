@@ -72,5 +72,6 @@ def test_the_spread_of_stored_rewards() -> None:
     assert spread.between == pytest.approx(0.05, abs=0.01)
     assert measure_spread([[1.0], [0.0], []]) is None
     assert measure_spread([[1.0, 0.0]]) == Spread(0.5)
+    assert measure_spread([[0.1] * 3] * 3) == Spread(0.0), "equal rewards have no spread"
     assert Spread.of_rate(0.5) == Spread(0.25)
     assert Spread.of_rate(0.3, generalizes=True) == Spread(0.0, 0.3 * 0.7)

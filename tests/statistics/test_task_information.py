@@ -50,6 +50,13 @@ def test_difficulty_has_an_interval() -> None:
         assert each.difficulty_interval[0] < each.difficulty < each.difficulty_interval[1]
 
 
+def test_rounding_is_no_discrimination() -> None:
+    own = [0.0, 0.1, 0.3, 0.4, 0.7, 1.0]
+    others = [{str(model): [0.1] * 3 for model, _ in enumerate(own)} for _ in range(9)]
+    first, *_ = describe_tasks([{str(model): [reward] for model, reward in enumerate(own)}, *others])
+    assert first.discrimination is None, "all models have the same mean of the other tasks"
+
+
 def test_few_models_leave_it_open() -> None:
     found = describe_tasks([{"a": [1.0], "b": [0.0]}, {"a": [0.5], "b": [0.2]}, {"a": []}])
     assert [each.kind for each in found] == [TaskKind.UNSURE] * 3

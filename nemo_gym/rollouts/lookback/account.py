@@ -8,12 +8,14 @@ that a mean of its rows is not its estimate. Rewards after tool calls that the e
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nemo_gym.json_objects import finite_number, object_in
+from nemo_gym.metrics import mean
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.run_state import RunProgress
 from nemo_gym.rollouts.plan.compression import holds_text
@@ -33,19 +35,22 @@ class CodeScores:
     """The rows that one code scored."""
 
     rows: int = 0
-    scored: int = 0
-    total: float = 0.0
+    scores: array[float] = field(default_factory=lambda: array("d"))
+
+    @property
+    def scored(self) -> int:
+        """Return the number of rows with a score."""
+        return len(self.scores)
 
     @property
     def mean(self) -> float | None:
         """Return the mean score; None without a score."""
-        return self.total / self.scored if self.scored else None
+        return mean(self.scores) if self.scores else None
 
     def merge(self, other: CodeScores) -> None:
         """Add the rows of another run."""
         self.rows += other.rows
-        self.scored += other.scored
-        self.total += other.total
+        self.scores += other.scores
 
     def __str__(self) -> str:
         mean = "no score" if self.mean is None else f"mean {write_number(self.mean, 4)}"
@@ -55,8 +60,7 @@ class CodeScores:
         """Add a row; None for one without a score."""
         self.rows += 1
         if score is not None:
-            self.scored += 1
-            self.total += score
+            self.scores.append(score)
 
 
 @dataclass(slots=True)
@@ -107,6 +111,15 @@ class RunAccount:
 
     def notes(self) -> Iterator[str]:
         """Yield the sentences that a reader prints with its figures."""
+        yield from self.describe_run()
+        if self.has_codes:
+            means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
+            yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"
+        if self.failed_tools:
+            yield f"{self.path}: {self._describe_failed_tools()}"
+
+    def describe_run(self) -> Iterator[str]:
+        """Yield the sentences that the rows alone do not tell: all but those of their codes and tools."""
         if (unfinished := self.progress.describe(self.rows + self.copies)) is not None:
             yield f"{self.path}: {unfinished}"
         if self.is_torn:
@@ -115,11 +128,6 @@ class RunAccount:
             yield f"{self.path}: {self.estimate}"
         if changed := self.progress.changed:
             yield f"{self.path}: its rows were made with several settings: {'; '.join(changed)}"
-        if self.has_codes:
-            means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
-            yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"
-        if self.failed_tools:
-            yield f"{self.path}: {self._describe_failed_tools()}"
 
     def _describe_failed_tools(self) -> str:
         ranked = sorted(self.failed_tools.values(), key=lambda error: (-error.times, error.call.tool))

@@ -8,10 +8,11 @@ memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,10 +24,15 @@ from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.lookback.account import RunAccount, describe_accounts, find_marks
 from nemo_gym.rollouts.lookback.renumbering import Renumbering, ShardFiles
 from nemo_gym.rollouts.lookback.renumbering import renumber as renumber_tasks
+from nemo_gym.rollouts.lookback.score_tables import read_manifest
+from nemo_gym.rollouts.lookback.stored import find_results
 from nemo_gym.rollouts.lookback.task_clusters import TaskClusters
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
+from nemo_gym.rollouts.output.manifest import Manifest
+from nemo_gym.rollouts.output.run_facts import find_other_settings
+from nemo_gym.rollouts.output.run_state import write_shards
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rollouts.plan.task_rows import read_object
@@ -45,6 +51,7 @@ from nemo_gym.rows.parts import read_agent, read_agent_or_unknown
 from nemo_gym.rows.verdict import is_scored, is_terminal
 
 _SHOWN_OVERLAPS = 20
+_LONGEST_VALUE = 80
 _DAMAGED = "Remove its line from the shard to repeat its rollout."
 
 
@@ -73,17 +80,19 @@ def merge_shards(
     overwrite: bool = False,
     zero_classes: Collection[str] = (),
     counts_missing_as_zero: bool = False,
+    allow_identity_change: bool = False,
 ) -> Merged:
     """Merge the runs whose rows are `shards` into the run whose rows are `output`.
 
     Metrics count rollouts that failed with one of `zero_classes` as reward 0, and missing ones if asked.
 
-    Raises `ConfigError` if shards overlap or are damaged, or if the output exists. Then nothing is written.
+    Raises `ConfigError` if shards overlap, differ or are damaged, or if the output exists. Then nothing is written.
     """
     files = RunFiles.from_output(output)
     _refuse_existing(files, overwrite)
-    runs = [RunFiles.from_existing(path) for path in shards]
+    runs = [find_results(path) for path in shards]
     files.refuse_inputs(path for run in runs for path in run.present())
+    differences = _compare_settings(runs, allow_identity_change)
     with ExitStack() as opened:
         stored = [_open_files(run, opened) for run in runs]
         numbering = renumber_tasks(stored) if renumber else _keep_numbers(stored)
@@ -95,15 +104,44 @@ def merge_shards(
         _write_rows(rows, files.rows, opened, metrics, accounts)
         _write_lines(failures, files.failures, opened, metrics.note_failure)
         _write_lines(tasks, files.materialized_inputs, opened, metrics.note_task)
-        if counts_missing_as_zero:
-            metrics.refuse_other_plan(accounts)
-        planned = _merge_planned(runs, numbering, shares_tasks=not renumber and rows.shares_tasks())
-        results = metrics.run.results(planned)
+        metrics.refuse_other_plan(accounts)
+        shares_tasks = not renumber and rows.shares_tasks()
+        results = metrics.run.results(_merge_planned(runs, numbering, shares_tasks=shares_tasks))
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(write_document(results))
-        # A resume must not use the manifest of the replaced run.
-        files.manifest.unlink(missing_ok=True)
-    notes = [*metrics.run.notes, *_describe_copies(numbering), *describe_accounts(accounts)]
+        write_shards(files, [*differences, *chain.from_iterable(each.describe_run() for each in accounts)])
+        files.manifest.unlink(missing_ok=True)  # a resume must not use that of the replaced run
+    notes = [*metrics.run.notes, *differences, *_describe_copies(numbering), *describe_accounts(accounts)]
     return Merged(files, len(rows), metrics.scored, metrics.failures, results, notes, accounts)
+
+
+def _compare_settings(runs: Sequence[RunFiles], may_differ: bool) -> list[str]:
+    """Return a sentence for each setting in which the shards with a manifest differ, with every value.
+
+    Raises `ConfigError` with them unless they may differ.
+    """
+    found = [
+        (run, manifest) for run in runs if (manifest := read_manifest(run.manifest)) and manifest.identity
+    ]
+    differences = find_other_settings([manifest.identity for _, manifest in found])
+    listed = [f"{key}: {', '.join(_list_values(values, found))}" for key, values in differences]
+    if listed and not may_differ:
+        lines = "".join(f"\n  {each}" for each in listed)
+        raise ConfigError(
+            f"the shards were run with different settings:{lines}\n",
+            code="other_settings",
+            remedy="A mean over them is that of no setting: compare them with gym eval compare. To merge them all the "
+            "same, add +allow_identity_change=true; every reader of the merged run tells the differences.",
+        )
+    return listed
+
+
+def _list_values(values: Sequence[str], runs: Sequence[tuple[RunFiles, Manifest]]) -> Iterator[str]:
+    """Yield each value with the first of the shards that have it."""
+    counts = Counter(values)
+    for value, count in counts.items():
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        shown = value if len(value) <= _LONGEST_VALUE else f"{value[: _LONGEST_VALUE - 3]}..."
+        yield f"{shown} in {runs[values.index(value)][0].rows}{more}"
 
 
 def _open_files(run: RunFiles, opened: ExitStack) -> ShardFiles:
@@ -297,10 +335,12 @@ class _MergedMetrics:
             self._imputed += 1
 
     def refuse_other_plan(self, accounts: Sequence[RunAccount]) -> None:
-        """Raise `ConfigError` if the task rows are not those of the plan, so that they do not tell what is missing.
+        """Raise `ConfigError` if missing rollouts count and the task rows, which tell them, are not those of the plan.
 
         A run that was stopped has none of what it did not begin; one whose tasks changed has those of old tasks.
         """
+        if not self._counts_missing:
+            return
         plans = [account.progress.planned for account in accounts]
         planned = sum(plan or 0 for plan in plans) - sum(account.copies for account in accounts)
         found = len(self._settled) + self._imputed

@@ -41,6 +41,7 @@ from nemo_gym.rollouts.lookback.score_tables import (
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.lookback.task_clusters import TaskKey, find_clusters, find_uneven, join_copies
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.inputs import refuse_repeats
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.output.run_facts import KeyDifference, RunFacts, find_differences, read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
@@ -180,8 +181,9 @@ def read_run_table(
     """Return the table of the runs with these files of scored rows, by the number `score` of their rows.
 
     If a run lacks its task rows, tasks are paired by their input alone. Raises `ConfigError` for a missing or damaged
-    run. With `problems`, damaged lines are left out, and described there.
+    run, or one that is named twice. With `problems`, damaged lines are left out, and described there.
     """
+    refuse_repeats(paths)
     whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
     manifests = [read_manifest(RunFiles.from_existing(path).manifest) for path in paths]
     labels = label_runs(

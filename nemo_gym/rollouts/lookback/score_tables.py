@@ -24,6 +24,7 @@ from nemo_gym.rollouts.lookback.task_clusters import (
     join_copies,
 )
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.inputs import refuse_repeats
 from nemo_gym.rollouts.output.manifest import Manifest, digest
 from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
@@ -162,8 +163,9 @@ def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTa
     """Return the scores of runs. Those with the same model get the names of their files as well.
 
     Tasks that the runs have in different numbers are one each, and a note says so. If a run lacks its task rows, tasks
-    are recognized by their input alone.
+    are recognized by their input alone. Raises `ConfigError` for a run that is named twice.
     """
+    refuse_repeats(paths)
     whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
     tables = [read_scores(path, score, whole_tasks=whole) for path in paths]
     for table, label in zip(tables, label_runs([table.label for table in tables], paths), strict=True):

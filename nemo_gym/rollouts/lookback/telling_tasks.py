@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.metrics import mean
 from nemo_gym.rollouts.lookback.score_tables import ScoreTable, read_tables, split_by_agent
 from nemo_gym.statistics.task_information import (
     SmallerSet,
@@ -91,7 +92,7 @@ def find_telling_tasks(paths: Sequence[Path], *, score: str | None = None) -> Te
             place[0],
             places[place].index,
             places[place].title,
-            {model: sum(values) / len(values) for model, values in each.items()},
+            {model: mean(values) for model, values in each.items()},
             information,
         )
         for place, each, information in zip(order, rewards, describe_tasks(rewards), strict=True)

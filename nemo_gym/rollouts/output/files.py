@@ -124,6 +124,11 @@ class RunFiles:
         return self._build_path("_estimate.json")
 
     @property
+    def shards(self) -> Path:
+        """What the shards of a merged run lack; a run that is whole, or not merged, has no such file."""
+        return self._build_path("_shards.json")
+
+    @property
     def token_texts(self) -> Path:
         """The texts of the rows' token ids, for the viewer."""
         return self._build_path("_token_texts.json")
@@ -163,7 +168,7 @@ class RunFiles:
 
     def _main_files(self) -> tuple[Path, ...]:
         main = self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs
-        return *main, self.draws, self.estimate, self.events
+        return *main, self.draws, self.estimate, self.events, self.shards
 
     def holds_results(self) -> bool:
         """Return whether the run has a row or a failure, in any form."""

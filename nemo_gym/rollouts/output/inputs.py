@@ -1,4 +1,4 @@
-"""Refuses to write to a file that is also read, whatever name it is given by."""
+"""Refuses to write to a file that is also read, and to read one twice, whatever name it is given by."""
 
 from __future__ import annotations
 
@@ -25,6 +25,19 @@ def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
                     code="output_is_input",
                     remedy="Choose another output.",
                 )
+
+
+def refuse_repeats(inputs: Iterable[Path]) -> None:
+    """Raise `ConfigError` if a file is named twice, also through a link."""
+    seen: dict[object, Path] = {}
+    for path in inputs:
+        identity = _identify(path)
+        if (first := seen.get(identity)) is not None:
+            also = "" if first == path else f", also as {first}"
+            raise ConfigError(
+                f"{path} is named twice{also}", code="duplicate_input", remedy="Name each file once."
+            )
+        seen[identity] = path
 
 
 def _identify(path: Path) -> object:

@@ -79,6 +79,11 @@ class Change(NamedTuple):
         """Return whether tasks were added, removed or reordered."""
         return bool(_TASKS.fullmatch(self.field))
 
+    @property
+    def is_of_part(self) -> bool:
+        """Return whether the shards of one run may differ in the field: in tasks, their repeats, code or engines."""
+        return self.is_of_maker or self.is_of_tasks or bool(_GROWING.fullmatch(self.field))
+
     def __str__(self) -> str:
         if self.field.startswith(_FILE):
             verb = (

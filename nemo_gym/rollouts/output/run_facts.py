@@ -21,6 +21,8 @@ _MODEL, _AGENT, _RESOURCES, _EPISODES = (
 )
 _NOT_COMPARED = ("code.files",)
 """Files of code are many; their version and commit tell that they differ."""
+_PARTS = ("code", "engines", "datasets")
+"""Members of an identity that the shards of one run may lack, or have others of."""
 _ABSENT = "(absent)"
 
 
@@ -102,6 +104,18 @@ def find_differences(identities: Sequence[object]) -> list[KeyDifference]:
     return [
         KeyDifference(key.removeprefix("config."), values)
         for key, values in _compare("", [*map(_read_object, identities)])
+    ]
+
+
+def find_other_settings(identities: Sequence[object]) -> list[KeyDifference]:
+    """Return the keys of `find_differences` that are neither of tasks nor of their repeats, code or engines.
+
+    Runs with such keys are not parts of one run: their rollouts of a task are not alike.
+    """
+    return [
+        KeyDifference(key.removeprefix("config."), values)
+        for key, values in _compare("", [*map(_read_object, identities)])
+        if key not in _PARTS and not Change(key, None, None).is_of_part
     ]
 
 

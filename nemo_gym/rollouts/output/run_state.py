@@ -6,19 +6,23 @@ lock on them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import dump_json, object_in
+from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Manifest, digest_code
 from nemo_gym.rollouts.output.run_facts import read_facts
-from nemo_gym.rollouts.plan.compression import build_journal_path
+from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
 
 _LOCKS = Path("/proc/locks")
+_NOTES = "notes"
+_SHOWN_NOTES = 4
 _RESUME = "the same command with --resume (+resume_from_cache=true) continues it"
 
 
@@ -74,6 +78,8 @@ class RunProgress:
     """The codes of a run whose code has changed, as `Manifest.codes`."""
     changed: tuple[str, ...] = ()
     """The settings that were others for earlier rows, as `RunFacts.changed`."""
+    shards: tuple[str, ...] = ()
+    """What the shards of a merged run lack, in sentences."""
     problem: str | None = None
     """The damage of the manifest."""
 
@@ -83,7 +89,7 @@ class RunProgress:
         try:
             manifest = Manifest.read(files.manifest)
             if manifest is None:
-                return cls(RunState.UNKNOWN)
+                return cls(RunState.UNKNOWN, shards=read_shards(files))
             start = manifest.starts[-1]
             end, counts = start.get("end"), start.get("counts") or {}
             planned = counts.get("planned", start.get("planned"))
@@ -116,6 +122,10 @@ class RunProgress:
         """Return what a reader of `rows` rows says of the run; None for one that has all rows of its end."""
         if self.problem is not None:
             return f"{self.problem}: it is unknown whether the run has all of its rows"
+        if self.shards:
+            others = len(self.shards) - _SHOWN_NOTES
+            more = f"; and {others:,} more notes" if others > 0 else ""
+            return f"merged from shards; {'; '.join(self.shards[:_SHOWN_NOTES])}{more}"
         if self.planned is None:
             return None
         counted = f"{rows:,} rollouts" if self.is_drawn else f"{rows:,} of {self.planned:,} planned rollouts"
@@ -128,3 +138,19 @@ class RunProgress:
         if self.recorded is not None and rows < self.recorded:
             return f"{counted}; the run ended with {self.recorded:,} rows, and the others were removed: {_RESUME}"
         return None
+
+
+def write_shards(files: RunFiles, notes: Sequence[str]) -> None:
+    """Keep beside a merged run what its shards lack, for its readers; nothing if they lack nothing."""
+    if notes:
+        write_atomically(files.shards, dump_json({_NOTES: list(notes)}) + b"\n")
+    else:
+        files.shards.unlink(missing_ok=True)
+
+
+def read_shards(files: RunFiles) -> tuple[str, ...]:
+    """Return what the shards of a merged run lack. Raises `OSError` if the file cannot be read."""
+    if not holds_text(files.shards):
+        return ()
+    notes = (object_in(files.shards.read_bytes()) or {}).get(_NOTES)
+    return tuple(map(str, notes)) if isinstance(notes, list) else ()

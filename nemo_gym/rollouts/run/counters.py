@@ -29,8 +29,8 @@ class RewardTotal:
 
     @property
     def mean(self) -> float | None:
-        """Return the mean reward; None without a row."""
-        return self.total / self.rows if self.rows else None
+        """Return the mean reward to 12 significant digits, to which the sum is exact; None without a row."""
+        return float(f"{self.total / self.rows:.12g}") if self.rows else None
 
     def add(self, reward: float) -> None:
         """Add the reward of a row."""

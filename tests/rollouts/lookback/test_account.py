@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from nemo_gym.rollouts.lookback.account import RunAccount, describe_accounts, find_marks
+from nemo_gym.rollouts.lookback.account import CodeScores, RunAccount, describe_accounts, find_marks
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.ranking import rank_runs
@@ -63,6 +63,13 @@ def test_every_reader_says_it(tmp_path: Path) -> None:
     assert "3 of 8 planned rollouts; the run has not ended" in page
     assert "<h3>Scores by code</h3>" in page
     assert f"<th>{NEW} (since" in page
+
+
+def test_the_mean_of_equal_scores_is_their_value() -> None:
+    scores = CodeScores()
+    for _ in range(300):
+        scores.add(0.1)
+    assert (scores.rows, scores.scored, scores.mean) == (300, 300, 0.1)
 
 
 def test_a_whole_run_of_one_code_says_nothing(tmp_path: Path) -> None:
@@ -155,7 +162,8 @@ def test_tool_calls_that_the_environment_failed_are_told_by_every_reader(tmp_pat
         f"{rows}: 3 rows have tool calls that failed by the environment's fault: 2 of `look`: KeyError: 0 (app.py:7); "
         "1 of `tool_0`: no such route; 1 of `tool_1`: no such route; 2 by 2 other causes"
     )
-    assert [*compare(rows, rows).accounts[0].notes()] == [told]
-    assert [*read_run_table([rows, rows]).runs[0].account.notes()] == [told]
+    other = store(tmp_path / "other.jsonl", stored)
+    assert [*compare(rows, other).accounts[0].notes()] == [told]
+    assert [*read_run_table([rows, other]).runs[0].account.notes()] == [told]
     assert [*write_report(rows, tmp_path / "page.html").notes()] == [told]
     assert "KeyError: 0 (app.py:7)" in (tmp_path / "page.html").read_text()

@@ -12,7 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.merging import merge_shards
+from nemo_gym.rollouts.lookback.ranking import rank_runs
+from nemo_gym.rollouts.lookback.run_table import read_run_table
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, open_journal
@@ -248,6 +251,51 @@ def test_rows_of_shards_with_other_code_are_marked(tmp_path: Path) -> None:
     assert one != two
     assert f"2 codes scored the rows of the runs; {one}: 1 rows, mean 0.0000; {two}" in merged.notes[-1]
     assert "1 of 9 planned rollouts; the run has not ended" in merged.notes[0]
+
+
+def store_with_identity(path: Path, task: int, **start: Any) -> Path:
+    """A shard of one task whose temperature is its number, and which planned two rollouts."""
+    sampling = {"responses_create_params": {"temperature": float(task)}}
+    document = {"schema_version": 1, "identity": sampling, "starts": [{"planned": 2, **start}]}
+    path.with_name(f"{path.stem}_run.json").write_bytes(orjson.dumps(document))
+    return store(path, [scored_row(task)])
+
+
+def test_shards_with_other_settings_are_refused_with_every_value(tmp_path: Path) -> None:
+    shards = [store_with_identity(tmp_path / f"{number}.jsonl", number) for number in range(2)]
+    with pytest.raises(ConfigError, match="different settings") as caught:
+        merge_shards(shards, tmp_path / "merged.jsonl")
+    told = f"responses_create_params.temperature: 0.0 in {shards[0]}, 1.0 in {shards[1]}"
+    assert told in str(caught.value)
+    assert not contents(tmp_path, "merged")
+    merged = merge_shards(shards, tmp_path / "merged.jsonl", allow_identity_change=True)
+    assert (merged.rows, merged.notes[0]) == (2, told)
+    assert told in "".join(RunAccount.open(merged.files).notes())
+
+
+def test_a_merged_run_keeps_what_its_shards_lack(tmp_path: Path) -> None:
+    shard = store_with_identity(tmp_path / "shard.jsonl", 0)
+    merged = merge_shards([shard], tmp_path / "merged.jsonl").files
+    again = merge_shards([merged.rows], tmp_path / "again.jsonl").files
+    other = store_with_identity(tmp_path / "other.jsonl", 0)
+    told = "1 of 2 planned rollouts; the run has not ended"
+    for notes in (read_run_table([other, again.rows]).runs[1].account.notes(), rank_notes(other, again.rows)):
+        assert (
+            f"{again.rows}: merged from shards; {merged.rows}: merged from shards; {shard}: {told}"
+            in "".join(notes)
+        )
+    whole = {
+        "planned": 1,
+        "end": "complete",
+        "counts": {"finished_before": 0, "completed": 1, "truncated": 0},
+    }
+    store_with_identity(shard, 0, **whole)
+    merged = merge_shards([shard], merged.rows, overwrite=True).files
+    assert (RunAccount.open(merged).progress.shards, merged.shards.exists()) == ((), False)
+
+
+def rank_notes(*paths: Path) -> list[str]:
+    return rank_runs(list(paths)).notes
 
 
 def test_an_earlier_run_in_the_output_is_not_touched_unasked(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_one_task_is_no_sample_of_tasks() -> None:
 def test_a_plan_names_the_interval_of_the_tables_too(tmp_path: Path) -> None:
     (path,) = store_models(tmp_path, {"small": 0.5}, tasks=60)
     plan = make_plan(run=path, repeats=4)
-    cell = read_run_table([path, path]).runs[0].cells["quiz"]
+    cell = read_run_table([path]).runs[0].cells["quiz"]
     assert cell.low is not None
     assert cell.high is not None
     assert plan.clustered_half_width == pytest.approx((cell.high - cell.low) / 2, rel=0.03)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.inputs import refuse_inputs
+from nemo_gym.rollouts.output.inputs import refuse_inputs, refuse_repeats
 
 
 def test_a_file_is_recognized_under_every_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,3 +37,15 @@ def test_a_compressed_file_and_its_journal_are_one(tmp_path: Path) -> None:
 def test_other_files_are_allowed(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").touch()
     refuse_inputs([tmp_path / "rows2.jsonl", tmp_path / "rows.jsonl.gz"], [tmp_path / "rows.jsonl"])
+
+
+def test_a_file_that_is_named_twice_is_refused_under_every_name(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    one.touch()
+    other.touch()
+    refuse_repeats([one, other])
+    (tmp_path / "link").symlink_to(one)
+    for again in (one, tmp_path / "link", tmp_path / ".." / tmp_path.name / "one.jsonl"):
+        with pytest.raises(ConfigError, match="is named twice") as caught:
+            refuse_repeats([one, other, again])
+        assert caught.value.failure.code == "duplicate_input"

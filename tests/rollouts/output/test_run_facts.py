@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.rollouts.output.run_facts import RunFacts, find_differences, read_facts
+from nemo_gym.rollouts.output.run_facts import RunFacts, find_differences, find_other_settings, read_facts
 
 
 def model(name: str) -> dict[str, Any]:
@@ -113,3 +113,17 @@ def test_a_key_that_only_one_run_has_is_absent_from_the_others() -> None:
 
 def test_equal_runs_have_no_difference() -> None:
     assert find_differences([identity(), identity()]) == find_differences([None, []]) == []
+
+
+def test_shards_may_differ_in_tasks_repeats_code_and_engines_alone() -> None:
+    one = identity() | {"datasets": [{"sha256": "a", "rows": 1, "num_repeats": 2, "agent_name": None}]}
+    one |= {"settings": {"limit": 3, "num_repeats": {"a": 2}}, "engines": {"policy_model": {"revision": "x"}}}
+    other = identity() | {"code": {"commit": "def"}, "settings": {"limit": None, "num_repeats": {"a": 4}}}
+    other["datasets"] = [{"sha256": "b", "rows": 2, "num_repeats": 1, "agent_name": None}, {"sha256": "c"}]
+    assert find_other_settings([one, other, one]) == []
+    other["datasets"][0]["agent_name"] = "b"
+    other["responses_create_params"] = {"temperature": 0.5}
+    assert find_other_settings([one, other, one]) == [
+        ("responses_create_params.temperature", ("1.0", "0.5", "1.0")),
+        ("datasets.0.agent_name", ("null", "b", "null")),
+    ]

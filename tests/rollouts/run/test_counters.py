@@ -24,3 +24,10 @@ def test_scores_and_failures_are_counted_apart() -> None:
     assert counters.failures == {"engine:timeout": 2}
     assert [group.count for group in counters.failure_groups.rank_groups()] == [2]
     assert counters.truncations == {"max_steps": 1}
+
+
+def test_the_mean_of_equal_rewards_is_their_value() -> None:
+    counters = RunCounters(planned=300)
+    for _ in range(300):
+        counters.note_scored("a", Scored(ScoredRow({}), b"", 0.1, Outcome.COMPLETED))
+    assert counters.mean_rewards == {"a": 0.1}
