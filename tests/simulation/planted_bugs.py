@@ -339,7 +339,7 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (window_too_wide, {"queues are bounded"}, 0),
     (drain_without_end, {"interrupted runs end"}, 33),
     (cancellation_stops_at_the_model, {"no orphaned work", "the engine answers once"}, 0),
-    (caller_missed_late, {"no orphaned work"}, 6),
+    (caller_missed_late, {"no orphaned work", "the engine answers once"}, 6),
     (restart_unnoticed, {"sessions are closed", "rewards are true"}, 29),
     (session_closed_under_a_tool, {"sessions are closed"}, 2),
     (row_written_twice_after_a_death, {"nothing twice", "counts agree", "files recover"}, 0),
