@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.metrics import mean
 from nemo_gym.sources.task_folders.settings import RewardStrategy
 
 JSON_FILE: Final = "/logs/verifier/reward.json"
@@ -94,7 +93,7 @@ def combine_rewards(
     names = {name: None for rewards in verdicts for name in rewards}
     if not names:
         return None
-    return {name: mean([rewards.get(name, 0) for rewards in verdicts]) for name in names}
+    return {name: sum(rewards.get(name, 0) for rewards in verdicts) / len(verdicts) for name in names}
 
 
 def _fail(code: str, why: str) -> VerifierError:
