@@ -15,7 +15,8 @@ from nemo_gym.json_objects import replace_surrogates
 settings.register_profile("gym", deadline=None)  # no test asserts a time
 settings.load_profile("gym")
 
-os.environ.pop("COLUMNS", None)  # readline sets it, and pytest imports that: programs would wrap what they print
+# pytest imports readline, which sets it: programs would wrap what they print.
+os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")  # so that os.environ does not know of it in the first process
 
 if (
