@@ -44,8 +44,8 @@ A masked row is scored: it counts in metrics, and trainers skip it.
 ## The identity
 `nemo_gym.rows.numbering` reads the identities of a file's rows for every reader. An index is an integer; a Boolean, a
 fraction or a text is refused with its line, and is a fault of the health check. A file of another program may have no
-indices: the rows with one prompt are then the repeats of a task, and tasks are numbered in the order of their first rows. A
-file that states the tasks of some rows only is refused. A byte order mark belongs to no row, and an incomplete last row is
+indices: the rows with one `responses_create_params` are then the repeats of a task, and tasks are numbered in the order of their
+first rows. A row without them, too, is a task of its own, and readers say how many there are. A file that states the tasks of some rows only is refused. A byte order mark belongs to no row, and an incomplete last row is
 left out with a note.
 
 ## The version

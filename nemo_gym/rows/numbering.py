@@ -56,6 +56,8 @@ class RowIdentities:
         self._repeats: Counter[int] = Counter()
         """The rows of each task that state no repeat."""
         self._states_tasks: bool | None = None
+        self.unnamed = 0
+        """The rows with neither an index nor a request, each of which is a task of its own."""
 
     def note(self, identity: RolloutId, place: str) -> RolloutId:
         """Return the identity that a row states. Raises `ConfigError` if earlier rows state none."""
@@ -79,8 +81,10 @@ class RowIdentities:
         return RolloutId(number, repeat)
 
     def _number_task(self, row: AnyRow, place: str) -> int:
+        has_request = bool(read_params(row))
+        self.unnamed += not has_request
         try:
-            key = prompt_fingerprint(row) if read_params(row) else len(self._tasks)
+            key = prompt_fingerprint(row) if has_request else len(self._tasks)
         except TypeError as error:  # orjson reads more levels than it writes
             message = f"{place}: the row cannot be compared: {error}"
             raise ConfigError(message, code="row_too_deep", remedy="Remove the row.") from error

@@ -39,6 +39,7 @@ def test_failures_without_a_row_are_shown_by_cause(
         "    for example task 1, rollout 0\n"
         "    -> Start it.\n"
         f"All attempts are in {tmp_path}/out_failures.jsonl.\n"
+        f"note: {tmp_path}/out.jsonl: 1 of 2 rollouts have no score, and are in no mean\n"
     )
 
 

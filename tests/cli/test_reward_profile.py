@@ -41,4 +41,5 @@ def test_the_command(
     assert capsys.readouterr().out.splitlines() == [
         "out/profile.jsonl: 2 of 4 tasks",
         "passed always: 1, sometimes: 1, never: 1, without a score: 1",
+        "note: run.jsonl: 3 of 8 rollouts have no score, and are in no mean",
     ]

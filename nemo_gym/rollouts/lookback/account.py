@@ -75,6 +75,10 @@ class RunAccount:
     """Rows that another run has too, where they are counted."""
     is_torn: bool = False
     """Whether the last row is incomplete and left out."""
+    failed: int = 0
+    """Rollouts with a failure and no row, where they are counted."""
+    unnamed: int = 0
+    """Rows with neither an index nor a request."""
     estimate: str | None = None
     """The estimate of a run that drew its tasks, as a sentence."""
     rows_with_failed_tools: int = 0
@@ -112,6 +116,14 @@ class RunAccount:
     def notes(self) -> Iterator[str]:
         """Yield the sentences that a reader prints with its figures."""
         yield from self.describe_run()
+        if self.unnamed:
+            yield (
+                f"{self.path}: {self.unnamed:,} rows have neither `_ng_task_index` nor `responses_create_params`: each "
+                "counts as a task of its own, which pairs with the row of another run at its place"
+            )
+        scored = sum(scores.scored for scores in self.by_code.values())
+        if lacking := self.rows + self.failed - scored:
+            yield f"{self.path}: {lacking:,} of {self.rows + self.failed:,} rollouts have no score, and are in no mean"
         if self.has_codes:
             means = (f"{name}: {scores}" for name, scores in self.name_codes(self.by_code))
             yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"

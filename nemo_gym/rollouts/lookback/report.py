@@ -25,6 +25,7 @@ from nemo_gym.metrics import (
     has_partial_rewards,
     read_pass_curve,
     read_time_account,
+    reward_by_k,
     reward_interval,
 )
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
@@ -142,6 +143,7 @@ def _read_attempts(files: RunFiles, account: RunAccount) -> Iterator[AnyRow]:
             elif (identity_in(row), read_attempt(row)) not in failed:
                 require_indices(row, place)
                 yield row
+    account.unnamed = identities.unnamed
 
 
 def read_commits(manifest: Path) -> list[str]:
@@ -244,13 +246,13 @@ def _headline(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         bounds = reward_interval(metrics)
         interval = f"{bounds.low:.4g} to {bounds.high:.4g}, with 95 % confidence" if bounds else ""
         yield "mean reward", f"{metrics['mean/reward']:.4g}", interval
-    is_best = has_partial_rewards(metrics)
+    is_best, short = has_partial_rewards(metrics), reward_by_k(metrics, "short_tasks")
     for k, percent in read_pass_curve(metrics).items():
         if k & (k - 1) == 0:  # a row for each power of two; the curve has all
             yield (
                 f"{'best' if is_best else 'pass'}@{k}",
                 write_number(percent / 100) if is_best else f"{write_number(percent, 1)} %",
-                "",
+                f"without {short[k]:,} tasks that have fewer than {k} rewards" if k in short else "",
             )
     for name, key in (("tokens", "mean/total_tokens"), ("seconds", "mean/seconds")):
         if key in metrics:

@@ -103,7 +103,8 @@ class StoredRun:
     def open_account(self) -> RunAccount:
         """Return the account of the run, to which its reader adds the scored rows."""
         account = RunAccount.open(self.files)
-        account.is_torn = self.scored.is_torn
+        account.is_torn, account.unnamed = self.scored.is_torn, self.scored.unnamed
+        account.failed = sum(1 for _ in self.list_failed())
         return account
 
     def describe_progress(self) -> Iterator[str]:

@@ -121,6 +121,8 @@ class PlacedRows:
         self.places: list[PlacedRow] = []
         self.is_torn = False
         """Whether an incomplete last row was left out."""
+        self.unnamed = 0
+        """The rows with neither an index nor a request, as `RowIdentities.unnamed`."""
         self._opened = ExitStack()
         if not holds_text(path):
             return
@@ -139,6 +141,7 @@ class PlacedRows:
                 if identity is not None:
                     self.places.append(PlacedRow(identity, start + mark, len(content), number))
             start += len(line)
+        self.unnamed = identities.unnamed if identities is not None else 0
 
     def _identify(
         self, line: bytes, number: int, identities: RowIdentities | None, problems: list[str] | None

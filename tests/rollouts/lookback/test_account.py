@@ -13,12 +13,13 @@ from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.ranking import rank_runs
 from nemo_gym.rollouts.lookback.report import write_report
 from nemo_gym.rollouts.lookback.reward_profile import write_profile
+from nemo_gym.rollouts.lookback.run_plan import make_plan
 from nemo_gym.rollouts.lookback.run_table import read_run_table
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rows.compose import note_failed_call
 from nemo_gym.rows.tool_errors import FailedCall, ToolErrorKind
-from tests.rollouts.stored_runs import scored_row, store
+from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 NEW = "bbbbbbbbbbbb"
 CODES = [
@@ -167,3 +168,29 @@ def test_tool_calls_that_the_environment_failed_are_told_by_every_reader(tmp_pat
     assert [*read_run_table([rows, other]).runs[0].account.notes()] == [told]
     assert [*write_report(rows, tmp_path / "page.html").notes()] == [told]
     assert "KeyError: 0 (app.py:7)" in (tmp_path / "page.html").read_text()
+
+
+def test_rollouts_that_are_in_no_mean_are_told(tmp_path: Path) -> None:
+    whole = [scored_row(task, repeat) for task in range(3) for repeat in range(2)]
+    one = store(tmp_path / "one.jsonl", whole[:4], [failure_row(2, 0), failure_row(2, 1)])
+    other = store(tmp_path / "other.jsonl", [{**row, "reward": None} for row in whole[:2]] + whole[2:])
+    told = [f"{path}: 2 of 6 rollouts have no score, and are in no mean" for path in (one, other)]
+    assert [*rank_runs([one, other]).notes][-2:] == told
+    assert [note for account in compare(one, other).accounts for note in account.notes()] == told
+    assert make_plan(run=one).notes == told[:1]
+
+
+def test_rows_that_name_no_task_are_told(tmp_path: Path) -> None:
+    path, page = tmp_path / "run.jsonl", tmp_path / "page.html"
+    path.write_bytes(b'{"prompt":"A","response":"x","reward":1}\n' * 3)
+    told = (
+        "3 rows have neither `_ng_task_index` nor `responses_create_params`: each counts as a task of its own"
+    )
+    for notes in (read_run_table([path]).runs[0].account.notes(), write_report(path, page).notes()):
+        assert told in " ".join(notes)
+
+
+def test_a_report_says_of_how_many_tasks_a_pass_rate_is(tmp_path: Path) -> None:
+    rows = [scored_row(task, repeat) for task in range(3) for repeat in range(2)]
+    write_report(store(tmp_path / "run.jsonl", rows[:5], [failure_row(2, 1)]), page := tmp_path / "page.html")
+    assert "without 1 tasks that have fewer than 2 rewards" in page.read_text()
