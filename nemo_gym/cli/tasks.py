@@ -86,6 +86,10 @@ def _describe(found: TellingTasks) -> Iterator[str]:
             f"{len(found.smaller.tasks):,} tasks rank the models as all do in {found.smaller.agreement:.0%} of "
             f"resampled runs ({low:.0%} to {high:.0%}): {indices}, …"
         )
+        yield (
+            "They were chosen on these runs, which they fit better than others, and models that do not differ have no "
+            "rank to keep: check the set with runs of other models."
+        )
     elif models > 1:
         yield "No smaller set ranks the models the same in nine of ten resampled runs."
     yield from (f"note: {note}" for note in found.notes)

@@ -25,6 +25,7 @@ def test_kinds_of_tasks_and_a_smaller_set(tmp_path: Path, capsys: pytest.Capture
     printed = capsys.readouterr().out
     assert "telling" in printed
     assert "tasks rank the models as all do" in printed
+    assert "check the set with runs of other models" in " ".join(printed.split())
     assert len((tmp_path / "figures.jsonl").read_text().splitlines()) == 40
     assert run(runs, "+json=true") == 0
     assert json.loads(capsys.readouterr().out)["smaller_set"]["agreement"] >= 0.9
