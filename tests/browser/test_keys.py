@@ -14,7 +14,9 @@ def test_from_the_runs_to_a_token_and_back(demo: str, visit: Visit) -> None:
     visit.wait_for("Reward by agent")
     visit.press("r")
     visit.wait_for("30 of 30")
+    visit.page.locator(".grid-row").first.wait_for()  # the page before has the same count
     visit.press("/")
+    visit.page.locator("input:focus").wait_for()
     visit.page.keyboard.type("agent:*session*")
     visit.wait_for("10 of 30")
     visit.press("Escape", "j", "j", "k")
