@@ -29,7 +29,9 @@ TOOL_ERRORS: Final = "tool_errors"
 INVALID_TOOL_CALLS: Final = "invalid_tool_calls"
 """The number of calls that failed by the model's fault."""
 _LONGEST_CAUSE: Final = 300
-_DIFFERENCES: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|(?<!HTTP )(?<!\d)\d+")
+CHANGING_NUMBERS: Final = r"0x[0-9a-f]+|(?<!HTTP )(?<!\d)\d+"
+"""The numbers in which the messages of equal causes differ: no statuses."""
+_DIFFERENCES: Final = re.compile(rf"[0-9a-f]{{8}}-[0-9a-f-]{{27}}|{CHANGING_NUMBERS}")
 _MARK = TOOL_ERRORS_KEY.encode()
 
 

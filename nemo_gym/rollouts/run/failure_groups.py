@@ -13,6 +13,7 @@ from nemo_gym.json_objects import object_in
 from nemo_gym.rollouts.plan.dataset import BYTE_ORDER_MARK
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in
+from nemo_gym.rows.tool_errors import CHANGING_NUMBERS
 from nemo_gym.rows.verdict import describe_failure, read_failure_class
 from nemo_gym.rows.version import require_readable
 
@@ -24,8 +25,7 @@ FURTHER_CLASSES = "(further classes)"
 """The class of that group."""
 RowPlace: TypeAlias = tuple[int, int]
 """The start of a row in its decompressed file, and its bytes with the line break."""
-_DIFFERENCES = re.compile(r"0x[0-9a-f]+|(?<!HTTP )(?<!\d)\d+")
-"""The numbers in which equal causes differ: no statuses."""
+_DIFFERENCES = re.compile(CHANGING_NUMBERS)
 _SHOWN = 5
 _EXAMPLES = 20
 _MESSAGE_CHARS = 300
