@@ -184,7 +184,11 @@ def _vote_curve(task: TaskScores, draws: Sequence[int]) -> list[float]:
 
 
 def _average_curve(task: TaskScores, draws: Sequence[int]) -> list[float]:
-    return [mean(task.scores[:k]) for k in draws] if task.scores else []
+    if not task.scores:
+        return []
+    possible = _list_possible(task, draws)
+    whole = [mean(task.scores)] * (len(draws) - len(possible))
+    return [mean(task.scores[:k]) for k in possible] + whole
 
 
 def _list_possible(task: TaskScores, draws: Sequence[int]) -> Sequence[int]:
