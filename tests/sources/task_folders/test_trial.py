@@ -14,7 +14,7 @@ from tests.sandbox.rootless_images import host_provider, needs_rootless
 from tests.sources.task_folders.task_maker import OFFLINE, load_trial, make_steps, make_task
 
 pytestmark = needs_rootless
-SEPARATE = f'artifacts = ["/tmp/answer", "/tmp/work"]\n{OFFLINE}[verifier]\nenvironment_mode = "separate"\n'
+SEPARATE = f'artifacts = ["/tmp/answer", "/tmp/folder"]\n{OFFLINE}[verifier]\nenvironment_mode = "separate"\n'
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +87,13 @@ async def test_a_separate_verifier_sees_the_artifacts_alone(
 ) -> None:
     folder = make_task(tmp_path / "task", SEPARATE)
     test = (
-        "#!/bin/bash\n[ -e /tmp/other ] && exit; [ -e /tmp/work/link ] && exit; [ -e /logs/agent/x ] && exit\n"
-        "grep -q in /tmp/work/a/b && cat /tmp/answer /logs/artifacts/pub > /logs/verifier/reward.txt\n"
+        "#!/bin/bash\n[ -e /tmp/other ] && exit; [ -e /tmp/folder/link ] && exit; [ -e /logs/agent/x ] && exit\n"
+        "grep -q in /tmp/folder/a/b && cat /tmp/answer /logs/artifacts/pub > /logs/verifier/reward.txt\n"
     )
     (folder / "tests" / "test.sh").write_text(test)
     command = (
-        "printf 1 > /tmp/answer; touch /tmp/other /logs/agent/x; mkdir -p /tmp/work/a; echo in > /tmp/work/a/b; "
-        "ln -s /etc/passwd /tmp/work/link; echo 2 > /logs/artifacts/pub"
+        "printf 1 > /tmp/answer; touch /tmp/other /logs/agent/x; mkdir -p /tmp/folder/a; echo in > /tmp/folder/a/b; "
+        "ln -s /etc/passwd /tmp/folder/link; echo 2 > /logs/artifacts/pub"
     )
     assert await play(load_trial(folder, provider), command) == {"reward": 12.0}
 
