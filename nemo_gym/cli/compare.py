@@ -113,10 +113,10 @@ def _print_lines(table: RunTable) -> None:
 
 
 def _headline(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str]]:
-    yield "before", f"{found.before:.4g}  {keys.runs[0]}"
-    yield "after", f"{found.after:.4g}  {keys.runs[1]}"
     from nemo_gym.rollouts.lookback.task_clusters import describe_uneven
 
+    yield "before", f"{found.before:.4g}  {keys.runs[0]}"
+    yield "after", f"{found.after:.4g}  {keys.runs[1]}"
     interval = found.interval
     bounds = f"  [{interval.low:+.4g}, {interval.high:+.4g}] 95 %" if interval else ""
     yield "difference", f"{found.difference:+.4g}{bounds}"

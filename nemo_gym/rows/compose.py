@@ -10,7 +10,7 @@ import orjson
 from nemo_gym.failures import JUDGE_FAILED, Failure, Outcome
 from nemo_gym.names import OUTPUT_ERROR_KEY, RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow, TaskRow
-from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.identity import RolloutId, identity_in
 from nemo_gym.rows.keys import (
     AGENT_REF_KEY,
     ANSWER_FAULT_DETAIL_KEY,
@@ -103,6 +103,11 @@ def number_row(row: AnyRow, identity: RolloutId) -> dict[str, Any]:
     """Return a row with an identity, which comes first."""
     members = {TASK_INDEX_KEY: identity.task, ROLLOUT_INDEX_KEY: identity.repeat}
     return {**members, **row, **members}
+
+
+def ensure_identity(row: AnyRow, identity: RolloutId) -> AnyRow:
+    """Return a row with an identity: the row itself if it states one."""
+    return row if identity_in(row) is not None else number_row(row, identity)
 
 
 def number_task(row: AnyRow, task: int) -> TaskRow:

@@ -27,7 +27,7 @@ from nemo_gym.metrics import (
 from nemo_gym.metrics.estimators import subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.stored import StoredRun
-from nemo_gym.rollouts.lookback.task_clusters import AgentTask, TaskKey, find_uneven, join_copies
+from nemo_gym.rollouts.lookback.task_clusters import AgentTask, TaskKey, join_uneven
 from nemo_gym.rollouts.plan.task_content import task_digest
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
@@ -245,8 +245,7 @@ def _drop_agents(
 def _pair_tasks(
     before: Mapping[AgentTask, TaskAttempts], after: Mapping[AgentTask, TaskAttempts], *, whole_tasks: bool
 ) -> RunComparison:
-    uneven = find_uneven([before, after]) if whole_tasks else set()
-    before, after = (join_copies(tasks, uneven) for tasks in (before, after))
+    (before, after), joined = join_uneven([before, after], whole_tasks=whole_tasks)
     both = {key: TaskPair(before[key], after[key]) for key in before if key in after}
     scored = {key: pair for key, pair in both.items() if pair.before.scores and pair.after.scores}
     ranked = sorted(
@@ -255,7 +254,7 @@ def _pair_tasks(
     return RunComparison(
         pairs=tuple(pair for _, pair in ranked),
         clusters=tuple(list_clusters([key for (_, key), _ in ranked], whole_tasks=whole_tasks)),
-        joined=len(uneven),
+        joined=joined,
         unscored=tuple(pair for key, pair in both.items() if key not in scored),
         only_before=tuple(task for key, task in before.items() if key not in after),
         only_after=tuple(task for key, task in after.items() if key not in before),

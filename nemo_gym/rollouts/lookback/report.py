@@ -41,7 +41,7 @@ from nemo_gym.rollouts.output.run_facts import read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
-from nemo_gym.rows.compose import number_row
+from nemo_gym.rows.compose import ensure_identity
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in, read_attempt
 from nemo_gym.rows.numbering import RowIdentities, require_indices
@@ -139,7 +139,7 @@ def _read_attempts(files: RunFiles, account: RunAccount) -> Iterator[AnyRow]:
                 account.add(row)
                 if not is_scored(row):
                     failed.add((identity, read_attempt(row)))
-                yield row if identity_in(row) is not None else number_row(row, identity)
+                yield ensure_identity(row, identity)
             elif (identity_in(row), read_attempt(row)) not in failed:
                 require_indices(row, place)
                 yield row

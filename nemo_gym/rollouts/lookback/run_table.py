@@ -39,15 +39,14 @@ from nemo_gym.rollouts.lookback.score_tables import (
     read_manifest,
 )
 from nemo_gym.rollouts.lookback.stored import StoredRun
-from nemo_gym.rollouts.lookback.task_clusters import TaskKey, find_clusters, find_uneven, join_copies
+from nemo_gym.rollouts.lookback.task_clusters import TaskKey, find_clusters, join_uneven
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.inputs import refuse_repeats
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.output.run_facts import KeyDifference, RunFacts, find_differences, read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
-from nemo_gym.rows.compose import number_row
+from nemo_gym.rows.compose import ensure_identity
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.identity import identity_in
 from nemo_gym.rows.verdict import is_scored
 
 if TYPE_CHECKING:
@@ -217,7 +216,7 @@ def _read_run(
         keys = TaskKeys(run, whole=whole_tasks)
         for identity in sorted({*run.scored, *run.list_failed()}):
             row: AnyRow = (run.scored if identity in run.scored else run.failures).row(identity)
-            row = row if identity_in(row) is not None else number_row(row, identity)
+            row = ensure_identity(row, identity)
             agent, key = keys.find(identity, row)
             record = metrics.setdefault(agent, AgentMetrics(scores=(score,), clusters=clusters)).add(row)
             value = record.measurements.get(score) if is_scored(row) else None
@@ -269,26 +268,20 @@ def _pair_all(
 ) -> Iterator[PairedDifference]:
     for environment in environments:
         for before, after in combinations(runs, 2):
-            own, other = _join_uneven(
-                [run.scores.get(environment, {}) for run in (before, after)], whole_tasks=whole_tasks
-            )
+            tables = [
+                {(environment, key): task for key, task in run.scores.get(environment, {}).items()}
+                for run in (before, after)
+            ]
+            (own, other), _ = join_uneven(tables, whole_tasks=whole_tasks)
             shared = [key for key, task in own.items() if task.scores and key in other and other[key].scores]
             if shared:
                 means, others = ([mean(tasks[key].scores) for key in shared] for tasks in (own, other))
                 interval = compute_interval(
-                    [*map(subtract, others, means)], list_clusters(shared, whole_tasks=whole_tasks)
+                    [*map(subtract, others, means)],
+                    list_clusters([key for _, key in shared], whole_tasks=whole_tasks),
                 )
                 low, high = (interval.low, interval.high) if interval else (None, None)
                 difference = subtract(mean(others), mean(means))
                 yield PairedDifference(
                     environment, before.label, after.label, difference, low, high, len(shared)
                 )
-
-
-def _join_uneven(
-    runs: Sequence[Mapping[TaskKey, ScoredTask]], *, whole_tasks: bool
-) -> list[dict[TaskKey, ScoredTask]]:
-    """Return the tasks of runs on an environment; those that the runs have in different numbers are one each."""
-    tables = [{("", key): task for key, task in tasks.items()} for tasks in runs]
-    uneven = find_uneven(tables) if whole_tasks else set()
-    return [{key: task for (_, key), task in join_copies(table, uneven).items()} for table in tables]

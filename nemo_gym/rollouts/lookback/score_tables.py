@@ -28,9 +28,7 @@ from nemo_gym.rollouts.output.inputs import refuse_repeats
 from nemo_gym.rollouts.output.manifest import Manifest, digest
 from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
 from nemo_gym.rollouts.plan.compression import holds_text
-from nemo_gym.rows.compose import number_row
-from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.identity import identity_in
+from nemo_gym.rows.compose import ensure_identity
 from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_usage
 
@@ -112,7 +110,7 @@ class ScoreTable:
         return (
             samples
             if self.shares_tasks
-            else [{place: own for each in samples for place, own in each.items()}]
+            else [{place: task.scores for place, task in self.list_tasks().items()}]
         )
 
 
@@ -133,8 +131,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
         )
         keys, account = TaskKeys(run, whole=whole_tasks), run.open_account()
         for identity in sorted(run.scored):
-            row: AnyRow = run.scored.row(identity)
-            row = row if identity_in(row) is not None else number_row(row, identity)
+            row = ensure_identity(run.scored.row(identity), identity)
             agent, key = keys.find(identity, row)
             value = read_record(row).measurements.get(score)
             account.add_score(row, value)
@@ -170,7 +167,7 @@ def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTa
     tables = [read_scores(path, score, whole_tasks=whole) for path in paths]
     for table, label in zip(tables, label_runs([table.label for table in tables], paths), strict=True):
         table.label = label
-    uneven = find_uneven([table.list_tasks() for table in tables]) if whole else set()
+    uneven = find_uneven([table.list_tasks() for table in tables], whole_tasks=whole)
     if uneven:
         tables = [table.join_equal_tasks(uneven) for table in tables]
         tables[0].notes.append(describe_uneven(len(uneven)))

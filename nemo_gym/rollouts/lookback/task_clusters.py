@@ -33,8 +33,13 @@ class Attempted(Protocol):
 AttemptedT = TypeVar("AttemptedT", bound=Attempted)
 
 
-def find_uneven(runs: Sequence[Mapping[AgentTask, object]]) -> set[tuple[str, str]]:
-    """Return the agents and contents of the tasks that several runs have in different numbers."""
+def find_uneven(runs: Sequence[Mapping[AgentTask, object]], *, whole_tasks: bool) -> set[tuple[str, str]]:
+    """Return the agents and contents of the tasks that several runs have in different numbers.
+
+    None if only the inputs of tasks are known: equal ones need not be copies.
+    """
+    if not whole_tasks:
+        return set()
     counts = [Counter((agent, content) for agent, (content, _) in tasks) for tasks in runs]
     return {task for each in counts for task in each if len({count[task] for count in counts} - {0}) > 1}
 
@@ -56,6 +61,14 @@ def join_copies(
         key = agent, (content, 0 if (agent, content) in contents else number)
         joined[key] = joined[key].join(task) if key in joined else task
     return joined
+
+
+def join_uneven(
+    runs: Sequence[Mapping[AgentTask, AttemptedT]], *, whole_tasks: bool
+) -> tuple[list[dict[AgentTask, AttemptedT]], int]:
+    """Return the tasks of runs, those that they have in different numbers as one each, and the number of these."""
+    uneven = find_uneven(runs, whole_tasks=whole_tasks)
+    return [join_copies(tasks, uneven) for tasks in runs], len(uneven)
 
 
 @dataclass(slots=True)
