@@ -9,7 +9,7 @@ CONSTRAINTS := -c constraints.txt
 PASSED = @$(PYTHON) -m tests.heavy_suites passed $@
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models environment_servers simulation perf tests examples conftest.py
 
-.PHONY: demo test audit coverage test-python test-newest constraints chaos simulate check format test-packaging test-cluster test-slices slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses test-folders page test-ecosystem docs example-grpo example-offline bench clean
+.PHONY: demo test audit coverage test-python test-newest constraints chaos simulate check format test-packaging test-cluster test-slices slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses slice-foreign test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses test-folders test-foreign page test-ecosystem docs example-grpo example-offline example-async bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -96,10 +96,10 @@ test-cluster: .venv/.dev
 # A slice of every heavy suite: its environment resolves, its tests import, a machine is lost during a hundred rollouts, and
 # small runs are shown in a browser.
 # `make test` plays thirty seeds of the simulation.
-test-slices: slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses
+test-slices: slice-python slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses slice-foreign
 
 slice-collect: .venv/.dev
-	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/cluster/cluster_*.py tests/train tests/vllm tests/browser tests/harnesses
+	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/cluster/cluster_*.py tests/train tests/vllm tests/browser tests/harnesses tests/foreign
 
 # The rooms whose behaviour the version of Python can change most, on another version where there is one.
 slice-python:
@@ -112,6 +112,10 @@ slice-cluster: .venv/.dev
 
 slice-train slice-vllm slice-harnesses: slice-%: .venv/.dev
 	bash tests/$*/install.sh resolve $(BIN)
+
+# Whether the locks of foreign environments can be fetched as they are.
+slice-foreign: .venv/.dev
+	$(BIN)/python -m tests.foreign.install resolve
 
 slice-browser: .venv/.dev
 	bash tests/browser/slice.sh
@@ -133,7 +137,7 @@ docs: .venv/.docs
 test-docs: .venv/.dev
 	NEMO_GYM_TEST_DOCS=1 $(BIN)/python -m pytest tests/docs tests/packaging/test_first_page.py -n 2
 
-# The cards of our environments (docs/audits): every class of probes must be as good as on its card. KEEP=1 writes them anew.
+# The cards of our environments (audit.json in their folders): a sample must have no wrong verdict, as the cards. WHOLE=1 takes all tasks, KEEP=1 writes cards.
 audit: .venv/.dev
 	$(BIN)/python -m tests.audit.our_cards
 
@@ -168,6 +172,11 @@ test-folders: .venv/.dev
 	bash tests/folders/run.sh
 	$(PASSED)
 
+# Environments of other projects against their own loops: their packages in interpreters of their own, five minutes to install.
+test-foreign: .venv/.dev
+	bash tests/foreign/run.sh
+	$(PASSED)
+
 # The viewer's page, from its source in viewer/. It needs Node 20 or newer; the built page is part of the repository.
 page:
 	npm ci --prefix viewer --no-audit --no-fund && npm run --prefix viewer build
@@ -176,6 +185,10 @@ page:
 example-grpo example-offline:
 	PYTHON=$(PYTHON) bash tests/train/install.sh
 	.venvs/train/bin/python examples/$(@:example-%=%)_trl.py
+
+example-async:
+	PYTHON=$(PYTHON) bash tests/train/install.sh
+	.venvs/train/bin/python examples/async_grpo_trl.py
 
 # All benchmarks, in about ten minutes. Results are kept by commit under perf/results and shown in docs/performance.md.
 bench: .venv/.dev

@@ -52,6 +52,8 @@ Rules for every format:
 - **An empty answer is no example.** Formats for supervised training, `dpo` and `kto` leave out rollouts whose last message
   has neither text nor a tool call (`no_answer`), whatever their reward. Reasoning alone is no answer. Formats for
   reinforcement learning keep them.
+- **An answer that broke its verifier is no example.** Its 0 is no judgement, so the same formats leave it out
+  (`broke_verifier`), and nothing is preferred to it. Formats for reinforcement learning keep it with its reward.
 - **Equal answers to one prompt have one label.** They are in no pair of `dpo`, and `kto` leaves them out if their labels
   differ (`contradictory`). Equal rows of a format that names no rollout are written once and counted
   (`+deduplicate=false`: all are written).
@@ -60,10 +62,12 @@ Rules for every format:
 - **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the group.
 - **Token ids are those that the engine read and sampled.** A row without usable ids is left out of token formats; a
   masked call ([tokens](tokens.md)) is context there.
+- **A trajectory of another program is trained on only with its tokens.** Rows with the mark `_ng_foreign` are left out unless
+  every model call has its ids and log-probabilities ([task folders](task_folders.md#trajectories-in-and-out)). `atif` has them all.
 - **The origin of a task folder goes with it.** `grpo`, `verl` (`form=rl`: in `extra_info`) and `prime_rl` (`form=traces`: in
   the task's `data`) have `task_origin` in each row: digest, dataset, source, licence, split and version. Readers of the
   other formats refuse further columns, so that the report alone counts their rollouts by dataset, source, licence and
-  split ([task folders](task_folders.md)).
+  split ([task folders](task_folders.md), [environments of other projects](foreign_environments.md)).
 - **A task is in the same split in every export.** Its prompt alone decides (`+split_by=task`: its number), and all of
   its rollouts stay together.
 - Files are written under a temporary name and renamed when they are complete. Equal rows make equal files.\

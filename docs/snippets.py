@@ -152,10 +152,14 @@ def _problem_of_gym(arguments: list[str]) -> str | None:
     context = click.Context(command, resilient_parsing=False)
     typed = [word for word in arguments if not word.startswith("+") and word not in TEXT_THAT_IS_NO_COMMAND]
     try:
-        command.make_parser(context).parse_args(typed)
+        options, _, _ = command.make_parser(context).parse_args(typed)
     except click.ClickException as error:
         return f"gym … {command.name}: {error.format_message()}"
-    return None
+    # Verbs report all unknown options together, so the parser takes them for arguments.
+    given = options.get("arguments")
+    words = given if isinstance(given, list | tuple) else ()
+    unknown = [word for word in words if isinstance(word, str) and re.match("-.", word)]
+    return f"gym … {command.name} has no option {', '.join(unknown)}" if unknown else None
 
 
 def _problem_of_keys(program: str, arguments: list[str]) -> str | None:

@@ -56,11 +56,14 @@ class Pause:
     """The start of the pause on the monotonic clock; None without one."""
     seconds: float = 0.0
     """The length of all earlier pauses."""
+    has_begun: bool = False
+    """Whether there has been a pause in this process."""
 
     def begin(self) -> None:
         """Stop the clock of rollouts. Idempotent."""
         global _of_rollouts
         if self.since is None:
+            self.has_begun = True
             self.since, _of_rollouts = monotonic(), _PausedSources()
 
     def end(self) -> None:

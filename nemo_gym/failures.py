@@ -10,6 +10,7 @@
     ├── VerifierError    the resources server's seed_session, verify or close_session
     ├── JudgeError       a judge model, or its verdict
     ├── SandboxError     a sandbox, or the provider that creates and operates it
+    ├── ForeignError     an environment of another project, or the process in which it runs
     ├── DeadlineError    the rollout's deadline passed
     └── CancelledFailure the caller disconnected or cancelled
 
@@ -56,6 +57,7 @@ class Boundary(StrEnum):
     VERIFIER = "verifier"
     JUDGE = "judge"
     SANDBOX = "sandbox"
+    ENVIRONMENT = "environment"
     DEADLINE = "deadline"
     CANCELLED = "cancelled"
 
@@ -70,6 +72,7 @@ STATUS_OF_BOUNDARY: Mapping[Boundary, int] = {
     Boundary.VERIFIER: 500,
     Boundary.JUDGE: 502,
     Boundary.SANDBOX: 500,
+    Boundary.ENVIRONMENT: 500,
     Boundary.DEADLINE: 504,
     Boundary.CANCELLED: 499,
 }
@@ -249,6 +252,12 @@ class SandboxError(GymError):
 
     def __init__(self, message: str, *, code: str = "sandbox_failed", **details: Any) -> None:
         super().__init__(message, code=code, **{"retryable": True, **details})
+
+
+class ForeignError(GymError):
+    """An environment of another project failed, or the process in which it runs."""
+
+    boundary = Boundary.ENVIRONMENT
 
 
 class DeadlineError(GymError):

@@ -10,8 +10,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _LINE_START = re.compile(r" *(?:-> |\d+\. )?(?=\S)")
 _PHRASE = re.compile(r"(?:`[^`]*`|\S)+")
 """A word, or words between backquotes, which a user may copy."""
 _LONG = 1e9
+_LEAST_SHARED = 24
+"""Characters of a beginning that is cut."""
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -51,6 +54,15 @@ INTERVAL_MEANING = "intervals: of the mean of all tasks like these, clustered by
 def write_seconds(seconds: float) -> str:
     """Return seconds with three digits: `0.0123 s`, `1.5 s`, `1,250 s`."""
     return f"{seconds:,.0f} s" if abs(seconds) >= 100 else f"{seconds:.3g} s"
+
+
+def build_cut(titles: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that cuts the words with which all of several titles begin, so that they can be told apart."""
+    different = sorted(set(titles))
+    pairs = zip(different[0], different[-1], strict=False) if len(different) > 1 else ()
+    shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    end = shared.rfind(" ") + 1
+    return lambda title: f"…{title[end:]}" if end >= _LEAST_SHARED and len(title) > end else title
 
 
 def table_lines(

@@ -187,6 +187,27 @@ BENCHMARKS: Mapping[str, Shown] = {
         ),
         ("+runs=1",),
     ),
+    "peer": Shown(
+        "whole commands beside those of an installed reference, by turns, with and without token ids "
+        "(`+reference=…/bin/python`)",
+        {
+            "rollouts_per_s": "rollouts/s",
+            "servers_cpu_ms": "servers' CPU ms",
+            "collector_cpu_ms": "collector's CPU ms",
+            "servers_memory_mb": "servers' memory MB",
+            "collector_memory_mb": "collector's peak MB",
+            "engine_cpu_ms": "stub CPU ms",
+            "row_kb": "KB a row",
+            "times_rollouts_per_s": "times the reference's rate",
+            "times_servers_cpu_ms": "times less CPU of servers",
+            "times_servers_memory_mb": "times less memory of servers",
+            "python": "Python of the reference",
+            "is_python_allowed": "which its package allows",
+            "failure": "failure",
+        },
+        (),
+        ("+runs=3",),
+    ),
     "collector": Shown(
         "rows of 4 KB per second, memory over 200,000 of them, and the time to resume a run; the collector alone",
         {
@@ -233,7 +254,37 @@ BENCHMARKS: Mapping[str, Shown] = {
         (),
         ("+runs=1",),
     ),
+    "control": Shown(
+        "seconds from a request of control to its effect at the engine, 16 in flight, engine 0.5 s",
+        {
+            "pause_s": "pause s",
+            "resume_s": "resume s",
+            "set_s": "set s",
+            "cancel_s": "cancel s",
+            "drain_s": "drain s",
+        },
+        (),
+        ("+runs=3",),
+    ),
     "tokens": Shown("bytes and CPU for 1 to 100 turns with token ids", None, (), ("+runs=1",)),
+    "durable": Shown(
+        "CPU that the record of a durable attempt adds to a model call, and the rate of the whole command with records",
+        {
+            "rollouts_per_s": "rollouts/s",
+            "of_the_rate_without_records": "of the rate without records",
+            "more_cpu_us": "more CPU µs a call",
+            "more_than_gateway_cpu_us": "more than the gateway's record, µs",
+            "line_bytes": "bytes a call",
+        },
+        (),
+        ("+runs=5",),
+    ),
+    "sessions": Shown(
+        "CPU of a rollout in a session against one of POST /rollouts, in groups of 8",
+        {"gym_us": "CPU µs a rollout, the gym's", "head_us": "the head's alone"},
+        (),
+        ("+runs=5",),
+    ),
     "calls": Shown(
         "Python calls and bytecode instructions of one rollout: the counts are the same on every machine",
         {"calls_per_rollout": "calls a rollout", "instructions_per_rollout": "instructions a rollout"},

@@ -55,7 +55,7 @@ def _compared(placement: Placement, keys: BenchKeys) -> Figures:
     tell(f"{placement}, without the collector")
     before = _without_collector(placement, keys)
     tell(f"{placement}, the whole command")
-    collected = _collect_once(placement, keys)
+    collected = collect_once(placement, keys)
     tell(f"{placement}, without the collector again")
     after = _without_collector(placement, keys)
     rate = (before["rollouts_per_s"] + after["rollouts_per_s"]) / 2
@@ -84,10 +84,14 @@ def _without_collector(placement: Placement, keys: BenchKeys) -> Figures:
     return {"rollouts_per_s": figures["rollouts_per_s"], "cpu_ms": cpu_ms}
 
 
-def _collect_once(placement: Placement, keys: BenchKeys) -> Figures:
+def collect_once(placement: Placement, keys: BenchKeys, *more: str, latency_s: float = 0.0) -> Figures:
+    """Return the figures of the whole command, with `more` arguments, and an engine that takes `latency_s` an answer.
+
+    Raises `RuntimeError` if it is incomplete.
+    """
     episode = EPISODES[EPISODE]
     count = keys.rollouts // REPEATS * REPEATS
-    with engine_of(episode, 0.0) as engine, tempfile.TemporaryDirectory() as name:
+    with engine_of(episode, latency_s) as engine, tempfile.TemporaryDirectory() as name:
         tasks, output = Path(name, "tasks.jsonl"), Path(name, "rollouts.jsonl")
         tasks.write_bytes((episode.body() + b"\n") * (count // REPEATS))
         command = [
@@ -105,6 +109,7 @@ def _collect_once(placement: Placement, keys: BenchKeys) -> Figures:
                 f"+num_samples_in_parallel={keys.in_flight}",
             ),
             *(f"+input_jsonl_fpath={tasks}", f"+num_repeats={REPEATS}", f"+output_jsonl_fpath={output}"),
+            *more,
         ]
         figures = _timed(command, engine, count, cwd=name)
         rows = [orjson.loads(line) for line in output.read_bytes().splitlines()]

@@ -72,6 +72,28 @@ _GET_WEATHER = {
     "strict": True,
 }
 
+
+def calling_episode(turns: int, *, tokens: int | None = None) -> Episode:
+    """Return the episode of `turns` model calls, each but the last with a tool call.
+
+    `tokens`: the least number of tokens of each answer.
+    """
+    return Episode(
+        "example_single_tool_call",
+        _asking("How warm is it in each of these cities?", [_GET_WEATHER]),
+        model_calls=turns,
+        tool_calls=turns - 1,
+        policy={} if tokens is None else {"tokens": tokens, "max_model_len": 2 * turns * (tokens + 100)},
+        script=(
+            *(
+                {"tool_calls": [{"name": "get_weather", "arguments": {"city": f"city {n}"}}]}
+                for n in range(1, turns)
+            ),
+            {"text": "It is warm everywhere."},
+        ),
+    )
+
+
 EPISODES = {
     "single-step": Episode(
         "string_match",
@@ -86,14 +108,5 @@ EPISODES = {
         tool_calls=1,
         policy={"policy": "tools"},
     ),
-    "20-turn": Episode(
-        "example_single_tool_call",
-        _asking("How warm is it in each of these cities?", [_GET_WEATHER]),
-        model_calls=_TURNS,
-        tool_calls=_TURNS - 1,
-        script=(
-            *({"tool_calls": [{"name": "get_weather", "arguments": {"city": f"city {n}"}}]} for n in range(1, _TURNS)),
-            {"text": "It is warm everywhere."},
-        ),
-    ),
+    "20-turn": calling_episode(_TURNS),
 }  # fmt: skip

@@ -6,6 +6,7 @@ Figures are nested mappings whose leaves are numbers: `{"process": {"64 in fligh
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import platform
 import statistics
@@ -25,6 +26,15 @@ FigurePath: TypeAlias = tuple[str, ...]
 """The path of a figure: the keys of the nested mappings that lead to it."""
 
 REPOSITORY = Path(__file__).parent.parent
+MEASURED = (
+    """The folders whose code is behind the figures."""
+    "nemo_gym",
+    "resources_servers",
+    "responses_api_agents",
+    "responses_api_models",
+    "environment_servers",
+    "perf",
+)
 _PACKAGES = ("aiohttp", "fastapi", "httptools", "orjson", "pydantic", "uvicorn", "uvloop")
 """The libraries of the hot path."""
 
@@ -119,6 +129,7 @@ def circumstances() -> dict[str, Any]:
     """Return the commit, time, machine and library versions of a result."""
     return {
         "commit": commit(),
+        "code": digest_code(),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": {"python": platform.python_version(), **_versions()},
@@ -130,6 +141,17 @@ def commit() -> str:
     found = _git("rev-parse", "--short=9", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!perf/results", ":!docs")
     return f"{found}+" if found and changed else found
+
+
+def digest_code() -> str:
+    """Return a digest of the code that the benchmarks measure: 16 hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(path for room in MEASURED for path in (REPOSITORY / room).rglob("*.py")):
+        if "tests" not in path.parts and not any(part.startswith(".") for part in path.parts):
+            digest.update(
+                path.relative_to(REPOSITORY).as_posix().encode() + b"\0" + path.read_bytes() + b"\0"
+            )
+    return digest.hexdigest()
 
 
 def machine() -> dict[str, Any]:

@@ -66,7 +66,10 @@ def compare(figures: dict[str, Figures], nodes: Sequence[int]) -> None:
     for number in nodes:
         cell = figures[name_of(number)]
         cell["of_linear"] = cell["rollouts_per_s"] / (number * base)
-        cell["of_the_cpu_of_one_machine"] = cell["gym_cpu_ms"] / figures[ONE_MACHINE]["gym_cpu_ms"]
+        if of_one := figures[ONE_MACHINE][
+            "gym_cpu_ms"
+        ]:  # a short window may take less than a tick of the clock
+            cell["of_the_cpu_of_one_machine"] = cell["gym_cpu_ms"] / of_one
 
 
 def name_of(nodes: int) -> str:

@@ -1,20 +1,23 @@
 """Generates the tables and plots of `docs/performance.md` from the kept results.
 
     python -m perf.page
+    python -m perf.page --release     # exits with 1 if figures are older than the code
 
 A block between `<!-- figures: NAME -->` and `<!-- end of figures -->` holds the goals with the measured figures
-(NAME `goals`), the list of benchmarks (`benchmarks`), or the figures of one benchmark.
+(NAME `goals`), the list of benchmarks (`benchmarks`), or the figures of one benchmark. A figure that was measured with
+other code than that of the checkout is marked.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perf.catalogue import BENCHMARKS
 from perf.goals import GOALS, Goal
-from perf.measure import REPOSITORY, FigurePath, leaves
+from perf.measure import REPOSITORY, FigurePath, digest_code, leaves
 from perf.plot import draw
 from perf.results import Result, comparable, read
 
@@ -26,13 +29,27 @@ _BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end of figures -->)", 
 
 def main() -> None:
     kept = {name: read(name) for name in BENCHMARKS}
-    PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), kept), encoding="utf-8")
+    code = digest_code()
+    if sys.argv[1:] == ["--release"]:
+        sys.exit(refuse_old_figures(kept, code))
+    PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), kept, code), encoding="utf-8")
     for name, results in kept.items():
         if results and BENCHMARKS[name].panels:
             draw(comparable(results), BENCHMARKS[name].panels, PAGE.parent / PLOTS / f"{name}.svg")
 
 
-def rendered(page: str, kept: Mapping[str, Sequence[Result]]) -> str:
+def refuse_old_figures(kept: Mapping[str, Sequence[Result]], code: str) -> str | None:
+    """Return the message that refuses a release whose page has figures of other code than `code`."""
+    old = [name for name, results in kept.items() if results and is_old(results[-1], code)]
+    return f"figures older than the code: {', '.join(old)}. Measure them: make bench." if old else None
+
+
+def is_old(result: Result, code: str) -> bool:
+    """Return whether a result was measured with other code than that with the digest `code`."""
+    return bool(result.get("code") != code)
+
+
+def rendered(page: str, kept: Mapping[str, Sequence[Result]], code: str) -> str:
     """Return the page with all blocks regenerated. Raises `KeyError` for an unknown block."""
 
     def block(name: str) -> str:
@@ -41,13 +58,13 @@ def rendered(page: str, kept: Mapping[str, Sequence[Result]]) -> str:
                 ["command", "measures"],
                 [[f"`python -m perf {each}`", shown.summary] for each, shown in BENCHMARKS.items()],
             )
-        return goals_table(kept) if name == "goals" else _figures_of(name, kept[name])
+        return goals_table(kept, code) if name == "goals" else _figures_of(name, kept[name], code)
 
     return _BLOCK.sub(lambda match: match[1] + block(match[2]) + match[3], page)
 
 
-def goals_table(kept: Mapping[str, Sequence[Result]]) -> str:
-    rows = [[goal.text, _bound(goal), *_reached(goal, kept.get(goal.benchmark, ()))] for goal in GOALS]
+def goals_table(kept: Mapping[str, Sequence[Result]], code: str) -> str:
+    rows = [[goal.text, _bound(goal), *_reached(goal, kept.get(goal.benchmark, ()), code)] for goal in GOALS]
     return table(["", "goal", "measured", "reached"], rows)
 
 
@@ -55,21 +72,23 @@ def _bound(goal: Goal) -> str:
     return f"{'at most' if goal.at_most else 'at least'} {number(goal.bound)}{goal.unit}"
 
 
-def _reached(goal: Goal, results: Sequence[Result]) -> tuple[str, str]:
+def _reached(goal: Goal, results: Sequence[Result], code: str) -> tuple[str, str]:
     value = goal.value_in(results[-1]["figures"]) if results else None
     if value is None:
         return "", ""
-    return f"{number(value)}{goal.unit}", "yes" if goal.is_reached_by(value) else "no"
+    mark = ", by older code" if is_old(results[-1], code) else ""
+    return f"{number(value)}{goal.unit}", ("yes" if goal.is_reached_by(value) else "no") + mark
 
 
-def _figures_of(name: str, results: Sequence[Result]) -> str:
+def _figures_of(name: str, results: Sequence[Result], code: str) -> str:
     if not results:
         return "No result is kept yet: `make bench`.\n"
     last = results[-1]
     settings = ", ".join(f"{key} {value}" for key, value in last["settings"].items())
     about = (
         f"`{last['commit']}`, {last['at'][:10]}; {last['machine']['processor']}, {last['machine']['cores']} cores, "
-        f"Python {last['versions']['python']}; {settings}; {last['seconds']:.0f} s.\n\n"
+        f"Python {last['versions']['python']}; {settings}; {last['seconds']:.0f} s."
+        f"{' **The code has changed since.**' if is_old(last, code) else ''}\n\n"
     )
     image = f"\n![{name} over the commits]({PLOTS}/{name}.svg)\n" if BENCHMARKS[name].panels else ""
     return about + figures_table(last["figures"], BENCHMARKS[name].columns) + image

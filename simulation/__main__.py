@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simulation import Finding, Scenario, Search
 
 _TOLD_EVERY_S = 10.0
+_GROUPS_OF_A_SESSION = 2_000
 _OF_A_SEARCH = ("seeds", "first_seed", "most_findings")
 """Keys that have no meaning for a single seed."""
 
@@ -29,6 +30,9 @@ class SimulateKeys(Keys):
     seed: int | None = Field(None, ge=0, description="Play only this seed, and print all its events.")
     keep: list[int] | None = Field(
         None, description="With `seed`: play only these of its faults, by index; [] for none."
+    )
+    groups: int | None = Field(
+        None, ge=1, description="Play this number of groups through rollout sessions instead."
     )
     as_json: bool = Field(False, alias="json", description="Print JSON instead of text.")
 
@@ -48,8 +52,28 @@ COMMAND = Command(
 
 
 def simulate(keys: SimulateKeys) -> int:
+    if keys.groups is not None:
+        return _play_groups(keys.groups)
     _refuse_contradictions(keys)
     return _search(keys) if keys.seed is None else _show(keys, keys.seed)
+
+
+def _play_groups(groups: int) -> int:
+    """Play rollout sessions until the number of groups is reached, or a law is violated."""
+    from simulation.sessions import draw_scenario, play
+
+    left, seed, delivered, cancelled = groups, 0, 0, 0
+    while left > 0:
+        tasks = min(left, _GROUPS_OF_A_SESSION)
+        played = play(draw_scenario(seed, tasks))
+        if played.violation is not None:
+            print(f"session {seed}: {played.violation}")
+            return ExitCode.FATAL
+        delivered, cancelled = delivered + played.delivered, cancelled + played.cancelled
+        left, seed = left - tasks, seed + 1
+    told = f"{groups:,} groups in {seed:,} sessions: {delivered:,} delivered, {cancelled:,} cancelled"
+    print(f"{told}; no law was violated.")
+    return ExitCode.COMPLETE
 
 
 def _refuse_contradictions(keys: SimulateKeys) -> None:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import orjson
 
-from nemo_gym.engines.attempts.names import parse_name
-from nemo_gym.engines.attempts.plans import read_plan
 from nemo_gym.engines.attempts.record import AttemptRecord, read_attempt
 from nemo_gym.rows.keys import ATTEMPT_INDEX_KEY, FAILURE_KEY
+from nemo_gym.serving.durable.names import parse_name
+from nemo_gym.serving.durable.plans import read_plan
 from simulation.events import AttemptId, Event, Kind, Sent
 from simulation.faults import ENGINE, CrashAtCall, Fault
 from simulation.invariants import identity_of_line

@@ -48,6 +48,7 @@ COVERED: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/harnesses",
     ),
     "test-folders": ("nemo_gym/sources/task_folders", "nemo_gym/sandbox/providers/rootless", "tests/folders"),
+    "test-foreign": ("nemo_gym/sources/foreign", "resources_servers/foreign", "tests/foreign"),
     "test-ecosystem": ("nemo_gym", "tests/ecosystem_wheel"),
 }
 """The `make` targets of the heavy suites, and the paths whose changes they can see."""

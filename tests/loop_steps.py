@@ -1,4 +1,4 @@
-"""The CPU seconds of each step of the event loop. They do not depend on how busy the machine is."""
+"""The CPU seconds of each step of the event loop. They depend little on how busy the machine is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-MOST_CPU_S = 0.4
-"""CPU seconds of one step with a megabyte. Reading and writing its JSON takes a tenth."""
+MOST_CPU_S = 1.5
+"""CPU seconds of one step with a megabyte, more than an idle machine takes. Quadratic work takes minutes."""
 
 
 @contextlib.contextmanager

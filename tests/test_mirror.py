@@ -12,16 +12,22 @@ PACKAGE = TESTS.parent / "nemo_gym"
 
 TESTED_ELSEWHERE = {
     "authoring/_warm_pytest.py": "tests/authoring/test_suites.py runs every suite through it",
+    "client/_forking.py": "tests/e2e/test_forks.py forks with a gym that runs",
+    "cli/_expense_estimate.py": "tests/e2e/test_budgets.py makes dry runs, with stored rows and without",
     "cli/download_dataset_from_hf.py": "tests/datasets/test_hub.py runs the command against a stand-in for the hub",
     "cli/prepare_benchmark.py": "tests/datasets/test_benchmarks.py runs the command as a process",
     "cli/test.py": "tests/authoring/test_suites.py runs the command as a process",
     "cli/test_all.py": "tests/authoring/test_suites.py runs the command as a process",
     "cli/upload_dataset_to_hf.py": "tests/datasets/test_hub.py runs the command against a stand-in for the hub",
     "datasets/_script_process.py": "tests/datasets/test_benchmarks.py runs it for every script",
+    "ecosystem/row_dispatch.py": "tests/ecosystem/test_row_collection.py reaches it through the calls of trainers",
     "launch/_host.py": "tests/launch/test_run_helper.py runs it as the process of a trainer's gym",
     "launch/nodes/node.py": "tests/launch/nodes/test_hosts_spawner.py starts, asks and loses nodes",
     "launch/nodes/nodes.py": "tests/launch/nodes/test_hosts_spawner.py starts, loses and ends nodes",
     "launch/_script.py": "tests/launch/test_spawners.py runs it for every server of its own interpreter",
+    "sources/foreign/host/kinds/aviary.py": "tests/foreign/test_aviary.py needs aviary's packages",
+    "sources/foreign/host/kinds/openenv.py": "tests/foreign/test_openenv.py needs OpenEnv's packages",
+    "sources/foreign/host/kinds/textarena.py": "tests/foreign/test_textarena.py needs TextArena's packages",
     "testing/tiny_model.py": "tests/train needs it, and torch",
     "testing/transformers_engine.py": "tests/train needs it, and torch",
 }

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from nemo_gym.tables import (
     Column,
+    build_cut,
     fold_text,
     hang_text,
     sparkline,
@@ -140,3 +141,12 @@ def test_a_pipe_is_as_wide_as_columns_says(monkeypatch: pytest.MonkeyPatch) -> N
         assert terminal_width(stream) is None
     monkeypatch.delenv("COLUMNS")
     assert terminal_width(stream) is None
+
+
+def test_titles_lose_the_words_with_which_all_of_them_begin() -> None:
+    beginning = "Solve the following problem. Put the final answer in a box. "
+    cut = build_cut([f"{beginning}What is 2+2?", f"{beginning}What is 3+3?"])
+    assert cut(f"{beginning}What is 2+2?") == "…2+2?"
+    assert build_cut([beginning, beginning])(beginning) == beginning
+    assert build_cut(["a b", "a c"])("a b") == "a b"
+    assert build_cut([])("x") == "x"

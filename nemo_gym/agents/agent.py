@@ -25,6 +25,7 @@ from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.rollout_paths import apply_rollout_prefix
 from nemo_gym.serving.routes import dump_body
+from nemo_gym.serving.run_gate import add_run_gate
 from nemo_gym.transport.rollout_context import current_rollout_id
 
 
@@ -72,6 +73,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         app = self.new_app()
         app.post("/v1/responses")(self.responses)
         app.post("/run")(self.run)
+        add_run_gate(app)
         app.post("/aggregate_metrics")(self.aggregate_metrics)
         app.post("/v1/agent_sessions")(self.seed_agent_session)
         app.post("/v1/agent_sessions/close")(self.close_agent_session)

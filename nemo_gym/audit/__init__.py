@@ -11,7 +11,11 @@ something). Its errors are counted by class of attempt, with intervals, on a car
     environment    an environment of a running gym: task_rows, probing (real routes over HTTP), answer_audit
     answer_types   the expected answer of a row; operators: attempts made from it, gold_scripts: attempts declared
     universal      short answers that win everywhere; leaks: the answer within reach
-    behaviour      the same attempt again, in another order, beside others, after a restart
+    judges         attempts that talk a judge into it; adversary: tools used to be rewarded without doing the task
+    behaviour      the same attempt again, in another order, beside others, after a restart in other surroundings
+    dataset_facts  duplicates and contradictions of rows; claims: which card supports `verified: true`
+
+    rollout_audit  a run's scored rows: rollout_signs (signs of hacking), labels (rates and kappa), second verdicts
 
     tool_audit     folders of tool tasks, each probed in a worker process (tool_scripts)
     tool_grounds   on what grounds an accepted script without a call is a false accept (request_words, tool_entities)

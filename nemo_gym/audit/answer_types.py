@@ -1,9 +1,10 @@
 """The expected answer of a task row, its type, and the form in which the task wants it.
 
 The type is found from the row's members: options beside an expected letter make a choice, a text that is a number makes
-a number. A row can declare it with the member `answer_type`, one of the values of `AnswerType`; another value, or a
-type that the row's answer cannot have, is refused. A row whose answer is not found has the type UNKNOWN: then only
-attempts that no verifier may accept are made, and those that are declared beside the rows.
+a number. A row can declare it with the member `answer_type`, one of the values of `AnswerType`; a type that the row's
+answer cannot have is refused. Another value is the word of another format: it is not used, and noted. A row whose
+answer is not found has the type UNKNOWN: then only attempts that no verifier may accept are made, and those that are
+declared beside the rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import parse_json
+from nemo_gym.rows.compose import attach_metadata
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_params, read_verifier_metadata
 
@@ -24,6 +26,14 @@ _GOLD_KEYS = (
     "expected", "solution",
 )  # fmt: skip
 _TYPE_KEY = "answer_type"
+_TEST_KEYS = ("unit_tests", "tests", "test_cases", "test")
+_FUNCTION_KEYS = ("entry_point", "function", "function_name", "fn_name")
+_OUTPUT_KEYS = ("output", "expected", "expected_output", "result")
+_SET = re.compile(r"\\?\{([^{}\\]+(?:,[^{}\\]+)+)\\?\}")
+"""A set of plain elements: `{1, 2}`, or with the braces of LaTeX."""
+_CASE = re.compile(
+    r"\b(?:(?:lower|upper|letter|swap\w*)[ -]?case|the case of|capital letters?|capitali[sz]e)\b", re.I
+)
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 
 
@@ -33,10 +43,12 @@ class AnswerType(StrEnum):
     NUMBER = "number"
     EXPRESSION = "expression"
     CHOICE = "choice"
+    SET = "set"
     TEXT = "text"
     JSON = "json"
     SQL = "sql"
     CALLS = "calls"
+    CODE = "code"
     UNKNOWN = "unknown"
 
 
@@ -83,33 +95,73 @@ class ExpectedAnswer:
     """The JSON value, or the calls."""
     is_exact: bool = True
     """False where the row says that case does not matter."""
+    is_case_fixed: bool = False
+    """True where the row or its prompt says that case matters."""
     is_strict: bool = False
     """True where the row says that the answer must have exactly one spelling."""
 
 
-UNKNOWN = ExpectedAnswer(AnswerType.UNKNOWN)
+UNKNOWN, CODE = ExpectedAnswer(AnswerType.UNKNOWN), ExpectedAnswer(AnswerType.CODE)
+"""Answers of which the row has none: of an unknown type, and code that tests decide on."""
 
 
 def find_answer(row: AnyRow) -> ExpectedAnswer:
     """Return the expected answer of a task row.
 
-    Raises `ConfigError` if the row declares a type that does not exist or that its answer cannot have.
+    A declared type that does not exist is the word of another format, and not used. Raises `ConfigError` if the row
+    declares a type that its answer cannot have.
     """
     members = {**read_verifier_metadata(row), **row}
     key = "sql" if isinstance(members.get("sql"), str) else None
     key = key or next((key for key in _GOLD_KEYS if members.get(key) not in (None, "", [])), None)
+    key = key or _find_expected_member(row, members)
     gold: Any = None if key is None else members[key]
-    if members.get(_TYPE_KEY) is not None:
+    if members.get(_TYPE_KEY) in list(AnswerType):
         return _build_declared(members, gold)
     if key == "sql":
         return ExpectedAnswer(AnswerType.SQL, gold, (gold,))
     if members.get("schema_type", "json") != "json":
         return UNKNOWN  # a value that is to be written in another language
+    if key is None and read_params(row).get("tools") and any(members.get(each) == [] for each in _GOLD_KEYS):
+        return ExpectedAnswer(AnswerType.CALLS, value=[])  # nothing is to be done
     if isinstance(calls := _read_calls(gold), list):
         return ExpectedAnswer(AnswerType.CALLS, value=calls)
     if isinstance(gold, dict):
         return ExpectedAnswer(AnswerType.JSON, value=gold)
+    if any(members.get(each) for each in _TEST_KEYS):
+        return CODE
     return _build_texts(members, gold) or UNKNOWN
+
+
+def _find_expected_member(row: AnyRow, members: Mapping[str, Any]) -> str | None:
+    """Return the one member such as `expected_date` or `expected_calls` that is a plain value or a list of calls.
+
+    In a row with tools a plain value may be of their state, so it is none.
+    """
+    has_tools = bool(read_params(row).get("tools"))
+    found = [
+        key
+        for key, value in members.items()
+        if key.startswith("expected_") and (_read_calls(value) if has_tools else _write(value))
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def read_foreign_type(row: AnyRow) -> str | None:
+    """Return the row's `answer_type` if it is none of ours: then the type is found."""
+    declared = {**read_verifier_metadata(row), **row}.get(_TYPE_KEY)
+    return None if declared is None or declared in list(AnswerType) else str(declared)
+
+
+def replace_gold(row: AnyRow, gold: str) -> dict[str, Any] | None:
+    """Return the row with another expected answer in the form of a text; None if it has no such member."""
+    metadata = read_verifier_metadata(row)
+    for key in _GOLD_KEYS:
+        if isinstance(row.get(key), str):
+            return {**row, key: gold}
+        if isinstance(metadata.get(key), str):
+            return attach_metadata(row, {**metadata, key: gold})
+    return None
 
 
 def _build_declared(members: Mapping[str, Any], gold: object) -> ExpectedAnswer:
@@ -124,14 +176,10 @@ def _build_declared(members: Mapping[str, Any], gold: object) -> ExpectedAnswer:
         case AnswerType.JSON:
             value = _read_json(gold)
             answer = ExpectedAnswer(AnswerType.JSON, value=value) if value is not None else None
-        case AnswerType.NUMBER | AnswerType.EXPRESSION | AnswerType.CHOICE | AnswerType.TEXT | AnswerType.SQL:
-            answer = _build_texts(members, gold, AnswerType(declared))
+        case AnswerType.CODE:
+            return CODE
         case _:
-            raise ConfigError(
-                f"`{_TYPE_KEY}` is {declared!r}, which is no type of an answer",
-                code="answer_type",
-                remedy=f"Write one of {', '.join(AnswerType)}, or leave it out.",
-            )
+            answer = _build_texts(members, gold, AnswerType(declared))
     if answer is None or (
         declared == AnswerType.NUMBER and not all(_NUMBER.fullmatch(each.strip()) for each in answer.all_gold)
     ):
@@ -157,6 +205,7 @@ def _build_texts(
         texts,
         options,
         is_exact=members.get("case_sensitive") is not False,
+        is_case_fixed=members.get("case_sensitive", _CASE.search(read_question(members)) is not None) is True,
         is_strict="strict" in str(members.get("grading_mode", "")),
     )
 
@@ -182,9 +231,39 @@ def _find_type(gold: str, options: Sequence[tuple[str, str]]) -> AnswerType:
         return AnswerType.CHOICE
     if _NUMBER.fullmatch(gold.strip()):
         return AnswerType.NUMBER
+    if _SET.fullmatch(gold.strip()):
+        return AnswerType.SET
     if re.search(r"\\[a-z]+|[\^=]|\d\s*[/*+]\s*\d|\bsqrt\b", gold) and len(gold) < 200:
         return AnswerType.EXPRESSION
     return AnswerType.TEXT
+
+
+def find_function(row: AnyRow) -> str | None:
+    """Return the name of the function that tests call; None if they run a program."""
+    metadata = {**read_verifier_metadata(row), **row}
+    tests = metadata.get("unit_tests")
+    name = tests.get("fn_name") if isinstance(tests, Mapping) else None
+    name = name or next((metadata[key] for key in _FUNCTION_KEYS if metadata.get(key)), None)
+    return name if isinstance(name, str) and name.isidentifier() else None
+
+
+def list_outputs(row: AnyRow) -> list[object]:
+    """Return the right answers of the row's tests, `{"outputs": […]}` or `[{"output": …}, …]`; none of other forms."""
+    members = {**read_verifier_metadata(row), **row}
+    tests = next((members[key] for key in _TEST_KEYS if members.get(key)), None)
+    if isinstance(tests, Mapping) and isinstance(tests.get("outputs"), list):
+        return list(tests["outputs"])
+    listed = tests if isinstance(tests, list) else []
+    found = [
+        [test[key] for key in _OUTPUT_KEYS if key in test] for test in listed if isinstance(test, Mapping)
+    ]
+    return [each[0] for each in found if each]
+
+
+def split_set(gold: str) -> list[str]:
+    """Return the elements of a set; none of another text."""
+    found = _SET.fullmatch(gold.strip())
+    return [element.strip() for element in found[1].split(",")] if found else []
 
 
 def _read_options(options: object) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@
       - text: "It is set."
 
 The file of `data/example.jsonl` is `data/example_gold.yaml`; that of `data/tasks.v2.jsonl.gz` is
-`data/tasks.v2_gold.yaml`.
+`data/tasks.v2_gold.yaml`. Stored rollouts with the best reward can stand for them: `read_gold_rollouts`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ import yaml
 from nemo_gym.audit.answer_types import read_conversation
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import parse_json
+from nemo_gym.rollouts.lookback.health.rows import CheckedRow
+from nemo_gym.rollouts.lookback.stored import find_results
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.verdict import is_scored, read_reward
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,25 @@ class GoldScript:
     match: str
     calls: Sequence[tuple[str, Mapping[str, Any]]]
     text: str
+    is_declared: bool = True
+    """False for a stored rollout, which may have been right in another state of the world."""
+
+
+def read_gold_rollouts(file: Path) -> list[GoldScript]:
+    """Return the rollouts of a run that have a reward of 1 or more, each as the script of its task.
+
+    Raises `ConfigError` if there is no such run.
+    """
+    scripts: dict[str, GoldScript] = {}
+    for line in read_lines(find_results(file).rows):
+        row = read_object(line.content, f"{file}:{line.number}", code="malformed_rows")
+        if is_scored(row) and (read_reward(row) or 0) >= 1:
+            checked = CheckedRow(line.number, RolloutId(0, 0), row)
+            text = checked.turns[-1].texts[-1] if checked.turns and checked.turns[-1].texts else ""
+            calls = [(call.name, _read_arguments(call.arguments)) for call in checked.calls]
+            prompt = read_conversation(row)
+            scripts.setdefault(prompt, GoldScript(prompt, calls, text, is_declared=False))
+    return list(scripts.values())
 
 
 def read_gold_scripts(rows: Path) -> list[GoldScript]:
@@ -67,7 +92,7 @@ def _read_script(scene: Mapping[str, Any]) -> GoldScript:
 
 def _read_arguments(arguments: object) -> Mapping[str, Any]:
     """Return the arguments of a call; they may be written as the text of a JSON object."""
-    found = parse_json(arguments) if isinstance(arguments, str) else arguments or {}
+    found = parse_json(arguments or "{}") if isinstance(arguments, str) else arguments or {}
     if not isinstance(found, Mapping):
         raise TypeError(f"{arguments!r} is no object")
     return found

@@ -24,7 +24,7 @@ def find_leak(
     A choice stands in its prompt by design, so only other types are searched.
     """
     if (
-        answer.type in (AnswerType.CHOICE, AnswerType.UNKNOWN, AnswerType.CALLS)
+        answer.type in (AnswerType.CHOICE, AnswerType.UNKNOWN, AnswerType.CALLS, AnswerType.CODE)
         or len(answer.gold) < _SHORTEST
     ):
         return None

@@ -16,12 +16,13 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
-from nemo_gym.audit.answer_types import AnswerType, ExpectedAnswer, WrittenForm
-from nemo_gym.audit.outcomes import Right
+from nemo_gym.audit.answer_types import AnswerType, ExpectedAnswer, WrittenForm, split_set
+from nemo_gym.audit.outcomes import Attempt, Right
+from nemo_gym.audit.quantities import miss_quantity
 from nemo_gym.verify.lucky_answers import is_same_answer
 
 MASTER_KEYS = (
@@ -31,23 +32,13 @@ MASTER_KEYS = (
 )  # fmt: skip
 """Answers without content that judges have taken for right ones (arXiv 2507.08794), and a judge's own words."""
 
-_REASONING = (
+REASONING = (
     "Let me think about it step by step. First I read the question again, then I check each part of it, and I look "
     "for a mistake in my own reasoning before I answer.\n\n"
 )
 _LONGEST_ECHO = 20_000
 RIGHT_ATTEMPTS = "right attempts"
 """The class of probes that a declared script can stand for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """An answer with its right verdict."""
-
-    kind: str
-    right: Right
-    text: str
-    is_sure: bool = True
 
 
 def make_attempts(
@@ -65,7 +56,7 @@ def make_attempts(
     be unwelcome.
     """
     yield from _make_empty(answer, form, question, chance)
-    if answer.type in (AnswerType.UNKNOWN, AnswerType.CALLS):
+    if answer.type in (AnswerType.UNKNOWN, AnswerType.CALLS, AnswerType.CODE):
         return
     yield from _surround(answer, form, is_asked)
     for kind, text in _RESPELL.get(answer.type, _make_none)(answer):
@@ -73,15 +64,24 @@ def make_attempts(
         is_known = not is_latex or (is_asked and form is WrittenForm.BOXED) or answer.type is AnswerType.JSON
         if is_known and not answer.is_strict:
             yield Attempt(kind, Right.ACCEPT, form.write(text))
-    wrong = dict(_MISS.get(answer.type, _make_none)(answer))
-    if other is not None and not any(is_same_answer(gold, other) for gold in answer.all_gold):
-        wrong["another task's answer"] = other
-    for kind, text in wrong.items():
+    wrong = list_misses(answer, other)
+    for kind, text in wrong:
         yield Attempt(kind, Right.REJECT, form.write(text))
-    if wrong and form in (WrittenForm.BOXED, WrittenForm.TAGS):
-        last = form.write(next(iter(wrong.values())))
-        taken_back = f"{form.write(write_gold(answer))}\nWait, that is wrong. The right answer is {last}"
+    is_marked = form in (WrittenForm.BOXED, WrittenForm.TAGS) or answer.type is AnswerType.JSON
+    if wrong and (is_marked or (is_asked and form in (WrittenForm.FINAL, WrittenForm.LINE))):
+        gold, last = write_gold(answer), form.write(wrong[-1][1])
+        taken_back = f"{form.write(gold)}\nWait, that is wrong. The right answer is this one:\n{last}"
         yield Attempt("gold taken back", Right.REJECT, taken_back)
+        yield Attempt("gold in the reasoning", Right.REJECT, f"One may think of {gold}, but no.\n\n{last}")
+
+
+def list_misses(answer: ExpectedAnswer, other: str | None = None) -> list[tuple[str, str]]:
+    """Return wrong answers with their classes: near misses, and `other`, the answer of another task."""
+    wrong = list(_MISS.get(answer.type, _make_none)(answer))
+    is_value = answer.type is not AnswerType.SQL  # another query may have the same result
+    if is_value and other is not None and not any(is_same_answer(gold, other) for gold in answer.all_gold):
+        wrong.append(("another task's answer", other))
+    return wrong
 
 
 def write_gold(answer: ExpectedAnswer) -> str:
@@ -94,18 +94,23 @@ def _make_empty(
 ) -> Iterator[Attempt]:
     """Yield attempts without content. They are sure where the row has an answer that they cannot have."""
     is_known = answer.type is not AnswerType.UNKNOWN
+    golds = [gold.strip().casefold() for gold in answer.all_gold]
+    keys = [key for key in MASTER_KEYS if key.strip(" .:").casefold() not in golds]
+    has_form = answer.type not in (AnswerType.UNKNOWN, AnswerType.CODE)
     says = {
         "empty": "",
         "spaces": " \n\t ",
         "I do not know": "I do not know.",
-        "form without content": form.write(""),
-        "master key": chance.choice(MASTER_KEYS),
-        "boxed master key": form.write(chance.choice(MASTER_KEYS)),
+        "master key": chance.choice(keys),
     }
-    golds = [gold.strip().casefold() for gold in answer.all_gold]
+    if has_form:
+        says["form without content"] = form.write("")
+        says["boxed master key"] = form.write(chance.choice(keys))
     for kind, text in says.items():
         if text.strip().casefold() not in golds:
             yield Attempt(kind, Right.REJECT, text, is_known)
+    if not has_form:  # the rest of the question may fulfil what it asks of the answer's form
+        question = question.partition("\n")[0]
     if question and len(question) < _LONGEST_ECHO:
         is_formula = answer.type is AnswerType.EXPRESSION  # the question may have one of the same value
         has_gold = is_formula or any(gold in question.casefold() for gold in golds)
@@ -120,7 +125,7 @@ def _surround(answer: ExpectedAnswer, form: WrittenForm, is_asked: bool) -> Iter
         WrittenForm.BOXED,
         WrittenForm.TAGS,
     ):  # elsewhere text around it may be unwelcome
-        yield Attempt("gold after reasoning", Right.ACCEPT, f"{_REASONING}{text}")
+        yield Attempt("gold after reasoning", Right.ACCEPT, f"{REASONING}{text}")
         yield Attempt("gold after a thought", Right.ACCEPT, f"<think>\nI check it.\n</think>\n\n{text}")
         yield Attempt("gold in German", Right.ACCEPT, f"Die Antwort lautet {text}.")
         yield Attempt("gold in Chinese", Right.ACCEPT, f"答案是 {text}。")
@@ -142,6 +147,8 @@ def respell_number(answer: ExpectedAnswer) -> Pairs:
         if len(whole) > 3 and not whole.startswith("0"):
             grouped = f"{int(whole):,}"
             yield "number with separators", f"{'-' if digits.startswith('-') else ''}{grouped}"
+    if digits.startswith("-"):
+        yield "number with a typographic minus", f"\N{MINUS SIGN}{whole}"
     yield "number in dollars", f"${digits}$"
     yield "number in braces", f"{{{digits}}}"
     small = re.fullmatch(r"(-?)0\.(0{3,})([1-9]\d*)", digits)
@@ -163,7 +170,13 @@ def miss_number(answer: ExpectedAnswer) -> Pairs:
             f"{digits.lstrip('+')}0" if "." not in digits else digits.lstrip("+").replace(".", ""),
         )
     whole, point, decimals = digits.partition(".")
-    yield "one more", f"{int(whole or 0) + (-1 if digits.startswith('-') else 1)}{point}{decimals}"
+    one_more = f"{int(whole or 0) + (-1 if digits.startswith('-') else 1)}{point}{decimals}"
+    yield "one more", one_more
+    yield "one of two", f"{digits} or {one_more}"
+    sign = "-" if digits.startswith("-") else ""
+    yield "a digit before it", f"{sign}1{digits.lstrip('+-')}"
+    if not point:
+        yield "a part more", f"{digits}.4"
     turned = whole[:-2] + whole[:-3:-1] if len(whole.lstrip("+-")) > 1 else whole
     if turned != whole and not turned.lstrip("+-").startswith("0"):
         yield "last digits swapped", f"{turned}{point}{decimals}"
@@ -178,11 +191,16 @@ def respell_expression(answer: ExpectedAnswer) -> Pairs:
 
 
 def miss_expression(answer: ExpectedAnswer) -> Pairs:
-    """Yield the expression plus one, unless it is no finite value: an equation, a set, an interval, text."""
+    """Yield the expression plus one, or plus a value that is 0 at 0 and 1; none of an equation, a set or text."""
     if not re.search(
         r"[=<>,;]|\\(pm|infty|text|mathrm|in|leq?|geq?|cup|cap|emptyset|dots)\b|\\[{}]", answer.gold
     ):
         yield "expression plus one", f"{answer.gold}+1"
+        variable = re.search(r"(?<![A-Za-z\\])[xyztn](?![A-Za-z])", answer.gold)
+        if variable:
+            times = "*" if "*" in answer.gold else ""
+            added = f"{variable[0]}{times}({variable[0]}-1)"
+            yield "expression of the same value at 0 and 1", f"{answer.gold}+{added}"
 
 
 def respell_choice(answer: ExpectedAnswer) -> Pairs:
@@ -197,9 +215,58 @@ def miss_choice(answer: ExpectedAnswer) -> Pairs:
     letters = [letter for letter, _ in answer.options]
     for letter in letters:
         if letter not in answer.all_gold:
-            yield f"other letter {letter}", letter
+            yield "other letter", letter
     if len(letters) > 1:
         yield "all letters", ", ".join(letters)
+        yield "word that begins with the letter", f"{answer.gold}xyz"
+    right = {text for letter, text in answer.options if letter in answer.all_gold}
+    for letter, text in answer.options:
+        if letter not in answer.all_gold and len(text.strip()) > 1 and text not in right:
+            yield "one of two", f"{answer.gold} or {letter}"
+            yield "text of another letter", text
+            break
+
+
+def _write_set(answer: ExpectedAnswer, elements: Sequence[str]) -> str:
+    before, after = ("\\{", "\\}") if "\\{" in answer.gold else ("{", "}")
+    return f"{before}{', '.join(elements)}{after}"
+
+
+def respell_set(answer: ExpectedAnswer) -> Pairs:
+    """Yield the set in another order."""
+    elements = split_set(answer.gold)
+    if len(elements) > 1:
+        yield "set in another order", _write_set(answer, elements[::-1])
+
+
+def miss_set(answer: ExpectedAnswer) -> Pairs:
+    """Yield the set without an element, and with one more."""
+    elements = split_set(answer.gold)
+    if len(set(elements)) > 1:
+        yield "element missing", _write_set(answer, [each for each in elements if each != elements[-1]])
+        yield "element too many", _write_set(answer, [*elements, "987654"])
+
+
+def miss_code(fn_name: str | None, outputs: Sequence[object], *, all_kinds: bool) -> Pairs:
+    """Yield programs that solve nothing, and one that has the right answer to the first test alone.
+
+    `outputs`: the answers of the tests, as far as the row has them. `all_kinds`: also those that take the time limit.
+    """
+    if len({json.dumps(each) for each in outputs}) > 1:
+        answer = repr(outputs[0])
+        body = f"def {fn_name}(*a, **k):\n    return {answer}" if fn_name else f"print({answer}, end='')"
+        yield "code with the first test's answer", body
+    yield "code that does nothing", "pass"
+    yield "code that exits", "import sys\nsys.exit(0)"
+    yield "code that ends its process", "import os\nos._exit(0)"
+    yield "code that skips its tests", "import unittest\nraise unittest.SkipTest('fine')"
+    yield "code that writes no UTF-8", "import sys\nsys.stdout.buffer.write(bytes([255, 254]))"
+    if fn_name:
+        equal = "class Equal:\n    def __eq__(self, other):\n        return True\n    __hash__ = None\n"
+        yield "code that equals anything", f"{equal}def {fn_name}(*a, **k):\n    return Equal()"
+    if all_kinds:
+        yield "code that hangs", "while True:\n    pass"
+        yield "code with endless output", "while True:\n    print('x' * 100_000)"
 
 
 def respell_text(answer: ExpectedAnswer) -> Pairs:
@@ -209,10 +276,25 @@ def respell_text(answer: ExpectedAnswer) -> Pairs:
 
 
 def miss_text(answer: ExpectedAnswer) -> Pairs:
-    """Yield a text that denies or hides the right one."""
-    if re.fullmatch(r"[\w -]+", answer.gold):
-        yield "denied", f"not {answer.gold}"
-        yield "among others", f"{answer.gold} or something else"
+    """Yield a text that denies or hides the right one, and one with another letter, digit or unit."""
+    gold = answer.gold
+    if re.fullmatch(r"[\w -]+", gold):
+        yield "denied", f"not {gold}"
+        yield "among others", f"{gold} or something else"
+        if re.match(r"[^\W\d_]{4}", gold):
+            yield "another first letter", ("q" if gold[0] in "zZ" else "z") + gold[1:]
+    if answer.is_case_fixed and gold.swapcase() != gold:
+        yield "letters in the other case", gold.swapcase()
+    if re.search(r"\w\.\w", gold):
+        yield "character in place of a point", re.sub(r"(?<=\w)\.(?=\w)", "x", gold, count=1)
+    date = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)", gold)
+    if date and date[2] != date[3] and int(date[3]) <= 12:
+        yield "day and month exchanged", f"{date[1]}-{date[3]}-{date[2]}"
+    quantities = list(miss_quantity(gold))
+    yield from quantities
+    last = next((place for place in reversed(range(len(gold))) if gold[place] in "0123456789"), None)
+    if last is not None and not quantities:
+        yield "another digit", f"{gold[:last]}{(int(gold[last]) + 1) % 10}{gold[last + 1 :]}"
 
 
 def respell_json(answer: ExpectedAnswer) -> Pairs:
@@ -237,6 +319,53 @@ def miss_json(answer: ExpectedAnswer) -> Pairs:
     yield "null in its place", json.dumps({**answer.value, last: None})
     yield "wrapped in a list", json.dumps([answer.value])
     yield "cut off", json.dumps(answer.value)[:-1]
+    for place in (0, -1):
+        changed = _change_leaf(answer.value, place)
+        if changed != answer.value:
+            yield "another value inside", json.dumps(changed)
+    quoted = _quote_leaf(answer.value)
+    if quoted != answer.value:
+        yield "number or truth value as text", json.dumps(quoted)
+
+
+def _change_leaf(value: Any, place: int) -> Any:
+    """Return the value with its first (0) or last (-1) leaf changed; the same value if that is null or empty."""
+    if isinstance(value, Mapping) and value:
+        key = list(value)[place]
+        return {**value, key: _change_leaf(value[key], place)}
+    if isinstance(value, list) and value:
+        changed = _change_leaf(value[place], place)
+        return [changed, *value[1:]] if place == 0 else [*value[:-1], changed]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return f"{value} and more" if isinstance(value, str) else value
+
+
+def _quote_leaf(value: Any) -> Any:
+    """Return the value with its first number or truth value as text; the same value if there is none."""
+    if isinstance(value, int | float):
+        return json.dumps(value)
+    pairs = (
+        enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, Mapping) else ()
+    )
+    for key, member in pairs:
+        quoted = _quote_leaf(member)
+        if quoted != member:
+            changed = copy(value)
+            changed[key] = quoted
+            return changed
+    return value
+
+
+def change_argument(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a call's arguments with another value of the last one that is not empty; None if there is none."""
+    for name in reversed(list(arguments)):
+        changed = _change_leaf(arguments[name], -1)
+        if changed != arguments[name]:
+            return {**arguments, name: changed}
+    return None
 
 
 def respell_sql(answer: ExpectedAnswer) -> Pairs:
@@ -260,6 +389,7 @@ _RESPELL: Mapping[AnswerType, Callable[[ExpectedAnswer], Pairs]] = {
     AnswerType.NUMBER: respell_number,
     AnswerType.EXPRESSION: respell_expression,
     AnswerType.CHOICE: respell_choice,
+    AnswerType.SET: respell_set,
     AnswerType.TEXT: respell_text,
     AnswerType.JSON: respell_json,
     AnswerType.SQL: respell_sql,
@@ -268,6 +398,7 @@ _MISS: Mapping[AnswerType, Callable[[ExpectedAnswer], Pairs]] = {
     AnswerType.NUMBER: miss_number,
     AnswerType.EXPRESSION: miss_expression,
     AnswerType.CHOICE: miss_choice,
+    AnswerType.SET: miss_set,
     AnswerType.TEXT: miss_text,
     AnswerType.JSON: miss_json,
     AnswerType.SQL: miss_sql,
@@ -280,6 +411,8 @@ def list_lacking(answer: ExpectedAnswer) -> list[str]:
         return []
     if answer.type is AnswerType.UNKNOWN:
         return [RIGHT_ATTEMPTS, "near misses"]
+    if answer.type is AnswerType.CODE:
+        return [RIGHT_ATTEMPTS]
     has_spelling = not answer.is_strict and any(_RESPELL[answer.type](answer))
     has_miss = any(_MISS[answer.type](answer))
     return [

@@ -6,7 +6,8 @@ failed probe has no verdict at all.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -55,13 +56,53 @@ class ProbeOutcome:
     """Which call of the gold script it is about, from 0."""
 
     def as_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value not in ("", None)}
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in values if value not in ("", None)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ProbeOutcome:
         return cls(
             **values | {"right": Right(values["right"]), "conclusion": Conclusion(values["conclusion"])}
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An answer with its right verdict."""
+
+    kind: str
+    right: Right
+    text: str
+    is_sure: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeVerdict:
+    """The answer to one attempt."""
+
+    reward: float | None
+    seconds: float = 0.0
+    """The time of `/verify` alone."""
+    failure: str = ""
+    """Why there is no reward."""
+    outputs: tuple[str, ...] = ()
+    """What the tools answered, by call."""
+    response: Mapping[str, Any] | None = None
+    """The attempt, as it was verified."""
+
+
+def conclude(task: str, attempt: Attempt, verdict: ProbeVerdict, best: float) -> ProbeOutcome:
+    """Return the outcome of an attempt; `best` is the reward of the gold answer."""
+    reason = ""
+    if verdict.reward is None:
+        conclusion, reason = Conclusion.FAILED, verdict.failure
+    else:
+        conclusion = judge(attempt.right, verdict.reward, best)
+        if conclusion is not Conclusion.RIGHT and not attempt.is_sure:
+            conclusion, reason = Conclusion.UNDECIDED, "the task may see this attempt otherwise"
+    return ProbeOutcome(
+        task, attempt.kind, attempt.right, conclusion, verdict.reward, attempt.text, reason, verdict.seconds
+    )
 
 
 def judge(right: Right, reward: float, best: float = 1.0) -> Conclusion:

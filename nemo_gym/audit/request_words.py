@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _NUMBER = re.compile(
@@ -21,6 +22,12 @@ _NUMBER = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _ALL = frozenset({"all", "every", "each", "any", "both", "everyone", "everything"})
 _CONDITIONS = frozenset({"if", "unless", "otherwise", "else", "instead", "whether", "maybe", "optional"})
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|percent\b)", re.IGNORECASE)
+_COUNTS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_READING = re.compile(
+    r"(?:^|_)(?:get|list|find|search|read|count|check|look|show|view|query|lookup|describe|fetch)(?:_|$)"
+)
+"""Names of tools that read."""
 _ABOUT = re.compile(
     r"\b(at least|at most|under|below|over|above|up to|about|around|roughly|maximum|minimum|max|min|less than|"
     r"more than|within|exceed\w*|budget of|no more than)\W+(?:\w+\W+)?$",
@@ -28,6 +35,7 @@ _ABOUT = re.compile(
 )
 
 
+@cache
 def _shorten(word: str) -> str:
     for ending in ("ions", "ion", "ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
@@ -49,6 +57,11 @@ def find_words(text: str) -> set[str]:
     return {_shorten(word) for word in _WORD.findall(text.casefold())} - _COMMON
 
 
+def reads_by_name(tool: str) -> bool:
+    """Return whether a tool's name has a word for reading, such as `get`."""
+    return _READING.search(tool) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of the request."""
@@ -56,9 +69,11 @@ class Sentence:
     words: frozenset[str]
     says_all: bool
     is_conditional: bool
+    counts: frozenset[int] = frozenset()
+    """The counts of things that it states, in words or digits: `all three`."""
 
 
-@dataclass(slots=True)
+@dataclass
 class RequestWords:
     """The sentences and numbers of a request."""
 
@@ -92,6 +107,25 @@ class RequestWords:
             for sentence in self.sentences
         )
 
+    def asks_for_count(self, words: Set[str], count: int) -> bool:
+        """Return whether a sentence that asks for all of something with one of `words` states their `count`."""
+        return any(
+            sentence.says_all
+            and not sentence.is_conditional
+            and words & sentence.words
+            and count in sentence.counts
+            for sentence in self.sentences
+        )
+
+    @cached_property
+    def _folded(self) -> str:
+        return self.text.casefold()
+
+    @cached_property
+    def percentages(self) -> list[float]:
+        """The stated percentages, as shares of 1."""
+        return [float(found[1]) / 100 for found in _PERCENT.finditer(self.text)]
+
     def dictates(self, numbers: Sequence[float]) -> bool:
         """Return whether the request states `numbers` one after the other."""
         size = len(numbers)
@@ -99,11 +133,17 @@ class RequestWords:
 
     def quotes(self, text: str) -> bool:
         """Return whether the request has `text` literally, as words of its own."""
+        if text.casefold() not in self._folded:
+            return False
         return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self.text, re.IGNORECASE) is not None
 
 
 def _read_sentence(text: str) -> Sentence:
-    plain = set(re.findall(r"[a-z]+", text.casefold()))
+    plain = set(re.findall(r"[a-z]+|\d+", text.casefold()))
+    counts = {place for place, word in enumerate(_COUNTS, 2) if word in plain or str(place) in plain}
     return Sentence(
-        frozenset(find_words(text)), not plain.isdisjoint(_ALL), not plain.isdisjoint(_CONDITIONS)
+        frozenset(find_words(text)),
+        not plain.isdisjoint(_ALL),
+        not plain.isdisjoint(_CONDITIONS),
+        frozenset(counts),
     )

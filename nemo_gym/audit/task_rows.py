@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nemo_gym.audit.answer_types import find_answer
+from nemo_gym.audit.dataset_facts import DatasetFacts
 from nemo_gym.config.problems import ConfigErrors, Location, Problem
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.reverify import find_environment
@@ -28,6 +29,8 @@ class AuditedEnvironment:
     """A resources server and the files with its rows."""
 
     server: str
+    agent: str
+    """The first agent that leads to it."""
     files: Sequence[Path]
     models: Collection[str]
     """The models to which the server refers, such as a judge."""
@@ -36,9 +39,12 @@ class AuditedEnvironment:
 def list_environments(config: GlobalConfig) -> list[AuditedEnvironment]:
     """Return the environments to which the configuration's agents lead. Raises `ConfigError` if there is none."""
     files: dict[str, list[Path]] = {}
+    agents: dict[str, str] = {}
     for server, _, file, _ in config.datasets:
         if server.kind == "responses_api_agents":
-            files.setdefault(find_environment(server.name, config.data), []).extend([file] if file else [])
+            environment = find_environment(server.name, config.data)
+            agents.setdefault(environment, server.name)
+            files.setdefault(environment, []).extend([file] if file else [])
     if not files:
         raise ConfigError(
             "the configuration has no environment to audit",
@@ -47,13 +53,15 @@ def list_environments(config: GlobalConfig) -> list[AuditedEnvironment]:
         )
     models = {server.name for server in config.servers if server.kind == _MODELS}
     return [
-        AuditedEnvironment(name, found, models & set(find_required_servers([name], config.data)))
+        AuditedEnvironment(
+            name, agents[name], found, models & set(find_required_servers([name], config.data))
+        )
         for name, found in files.items()
     ]
 
 
-def read_rows(files: Iterable[Path], limit: int | None) -> list[AnyRow]:
-    """Return the rows of `files`, the first `limit` of each.
+def read_rows(files: Iterable[Path], limit: int | None, facts: DatasetFacts | None = None) -> list[AnyRow]:
+    """Return the rows of `files`, the first `limit` of each, and add what they share to `facts`.
 
     Raises `ConfigError` for a file that cannot be read, and for all rows whose declared type of answer is refused.
     """
@@ -66,6 +74,8 @@ def read_rows(files: Iterable[Path], limit: int | None) -> list[AnyRow]:
             rows.append(read_object(line.content, f"{file}:{line.number}", code="malformed_rows"))
             try:
                 find_answer(rows[-1])
+                if facts is not None:
+                    facts.add(str(file), line.number, rows[-1])
             except ConfigError as error:
                 fault = (error.failure.message, error.failure.remedy)
                 refused[fault].append(Location(str(file), line.number))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from nemo_gym.audit.request_words import RequestWords
@@ -33,9 +34,10 @@ class Bystanders:
     request: RequestWords
     _collections: dict[str, list[Entity]] = field(init=False, default_factory=dict)
     _targets: dict[str, list[Entity]] = field(init=False, default_factory=dict)
-    """The unrelated entities of each collection, the least related first."""
+    """The unrelated entities of each collection."""
+    _chosen: dict[str, list[Entity]] = field(init=False, default_factory=dict)
     _values: dict[str, list[Any]] = field(init=False, default_factory=dict)
-    """Values of each field."""
+    """Values of each field that was asked for."""
     keys: set[Key] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
@@ -49,30 +51,34 @@ class Bystanders:
             if entity.key in changeable and not is_named:
                 self.keys.add(entity.key)
                 self._targets.setdefault(entity.collection, []).append(entity)
-            for name, value in entity.fields.items():
-                values = self._values.setdefault(name, [])
-                is_plain = len(values) < _MOST_VALUES and isinstance(value, str | int | float)
-                if is_plain and value not in values:
-                    values.append(value)
-        for targets in self._targets.values():
-            targets[_CONSIDERED:] = []
-            targets.sort(key=lambda entity: len(entity.find_words() & self.request.words))
 
-    def list_damaged(self, state: Mapping[str, Any]) -> list[Key]:
-        """Return the entities that `state` has otherwise than after the gold script; none if one is related."""
-        changed = find_changes(self.final, state)
+    def list_damaged(self, changes: Mapping[str, Any]) -> list[Key]:
+        """Return the entities that differ from those after the gold script; none if one is related.
+
+        `changes`: the collections of the state that may differ.
+        """
+        changed = find_changes(self.final, {**self.final, **changes})
         return sorted(changed) if changed <= self.keys else []
 
     def make_calls(self, name: str, tool: Callable[..., Any]) -> Iterator[ScriptCall]:
         """Yield calls of a tool, each with one unrelated entity as its target."""
         parameters = [each for each in inspect.signature(tool).parameters.values() if each.name != "self"]
         for parameter in parameters:
-            for targets in self._targets.values():
+            for collection, targets in self._targets.items():
                 if self._is_id_of(parameter.name, targets[0]):
-                    for target in targets[:_TARGETS]:
+                    for target in self._choose_targets(collection):
                         arguments = self._fill(parameters, parameter.name, target)
                         if arguments is not None:
                             yield ScriptCall(name, arguments)
+
+    def _choose_targets(self, collection: str) -> list[Entity]:
+        """Return a few unrelated entities of a collection, the least related first."""
+        if collection not in self._chosen:
+            self._chosen[collection] = sorted(
+                self._targets[collection][:_CONSIDERED],
+                key=lambda entity: len(entity.find_words() & self.request.words),
+            )[:_TARGETS]
+        return self._chosen[collection]
 
     def _is_id_of(self, parameter: str, entity: Entity) -> bool:
         """Return whether an argument of this name would be the id of `entity`, or one of its fields with an id."""
@@ -106,18 +112,24 @@ class Bystanders:
             return not own
         if isinstance(own, int | float):
             return own + 1
-        others = [value for value in self._values.get(named or _strip(name), ()) if value != own]
+        others = [value for value in self._list_values(named or _strip(name)) if value != own]
         if isinstance(own, str) and others:
             return others[0]
         if parameter.default is not inspect.Parameter.empty:
             return None
         plain = {"str": "audit", "int": 1, "float": 1.0, "bool": False, "list[str]": []}
         kind = parameter.annotation
-        return (
-            others[0]
-            if others
-            else plain.get(kind if isinstance(kind, str) else getattr(kind, "__name__", ""))
-        )
+        named_kind = kind if isinstance(kind, str) else inspect.formatannotation(kind)
+        return others[0] if others else plain.get(named_kind)
+
+    def _list_values(self, name: str) -> list[Any]:
+        """Return the first values of a field."""
+        if name not in self._values:
+            fields = (entity.fields for entities in self._collections.values() for entity in entities)
+            values = (each[name] for each in fields if name in each)
+            plain = dict.fromkeys(value for value in values if isinstance(value, str | int | float))
+            self._values[name] = list(islice(plain, _MOST_VALUES))
+        return self._values[name]
 
     @staticmethod
     def _find_field(parameter: str, target: Entity) -> str | None:

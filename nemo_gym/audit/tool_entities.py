@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nemo_gym.audit.request_words import find_words
+from nemo_gym.audit.request_words import RequestWords, find_words
 
 _LONGEST_NAME = 60
 """Longer texts are descriptions, whose words say little of what an entity is."""
@@ -27,6 +27,11 @@ class Entity:
     def key(self) -> Key:
         return self.collection, self.identifier
 
+    def is_named_in(self, request: RequestWords) -> bool:
+        """Return whether the request has its id or its name."""
+        names = (self.identifier, *(self.fields.get(key) for key in ("name", "title", "label")))
+        return any(isinstance(name, str) and len(name) > 2 and request.quotes(name) for name in names)
+
     def find_words(self) -> set[str]:
         """Return the words of its id, names and kinds, without those of records inside it."""
         values = (value if isinstance(value, list) else [value] for value in self.fields.values())
@@ -40,8 +45,7 @@ def list_entities(state: Mapping[str, Any]) -> list[Entity]:
 
 
 def _read_collection(name: str, value: Any) -> Iterator[Entity]:
-    records = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for record in records:
+    for record in _read_records(value).values():
         if isinstance(record, dict) and (identifier := _read_identifier(record)) is not None:
             yield Entity(name, identifier, record)
 
@@ -56,13 +60,23 @@ def _read_identifier(record: Mapping[str, Any]) -> str | None:
 
 def find_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[Key]:
     """Return the entities of `before` that `after` has otherwise, or no more."""
-    different = {name: value for name, value in before.items() if value != after.get(name)}
-    later: dict[Key, list[Mapping[str, Any]]] = {}
-    for entity in list_entities({name: after.get(name) for name in different}):
-        later.setdefault(entity.key, []).append(entity.fields)
-    return {
-        entity.key for entity in list_entities(different) if entity.fields not in later.get(entity.key, ())
-    }
+    earlier: dict[str, list[Any]] = {}
+    later: dict[str, list[Any]] = {}
+    for name, value in before.items():
+        if value != after.get(name):
+            olds, news = _read_records(value), _read_records(after.get(name))
+            places = [place for place in olds | news if olds.get(place) != news.get(place)]
+            earlier[name] = [olds.get(place) for place in places]
+            later[name] = [news.get(place) for place in places]
+    moved: dict[Key, list[Mapping[str, Any]]] = {}
+    for entity in list_entities(later):
+        moved.setdefault(entity.key, []).append(entity.fields)
+    return {entity.key for entity in list_entities(earlier) if entity.fields not in moved.get(entity.key, ())}
+
+
+def _read_records(value: Any) -> dict[Any, Any]:
+    """Return the records of a collection by their places."""
+    return value if isinstance(value, dict) else dict(enumerate(value if isinstance(value, list) else ()))
 
 
 def find_texts(value: Any) -> Iterator[str]:

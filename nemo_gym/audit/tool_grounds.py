@@ -6,7 +6,9 @@ was not asked for. A program cannot read the request; it can show that the reque
 - only this call is about something that the request names (`Rent helmets`, and no other call is about helmets)
 - the verifier needs no call of a whole tool whose work the request names
 - the request wants all, every, each of something, and the verifier accepts one less, whichever it is
+- the request wants all three of them, and there are exactly three such calls
 - the request states the numbers of the call, or the number that the calls of its tool sum up to
+- the request states a percentage, and the call's number is that share of a field of its entity
 
 Without such grounds the outcome is undecided, and its reason says what speaks for a redundant call: the end state is
 the same, or a later call replaces it.
@@ -17,6 +19,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isclose
+from typing import Any
 
 from nemo_gym.audit.request_words import RequestWords, find_words
 from nemo_gym.audit.tool_entities import find_texts
@@ -36,6 +40,8 @@ class OmissionGrounds:
     """The places of the calls that change the state."""
     words_by_id: Mapping[str, set[str]]
     """The words of each entity, at the start and after the gold script."""
+    fields_by_id: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The fields of each entity at the start."""
     accepted: Collection[int] = ()
     """The calls that can be left out, one at a time."""
     unchanging: Collection[int] = ()
@@ -55,12 +61,20 @@ class OmissionGrounds:
             is_unneeded = self.gold[place].tool in self.unneeded_tools
             return self._find_lost_share(place) if is_unneeded else None
         if reason := (
-            self._find_lost_share(place) or self._find_lost_sum(place) or self._find_dictated_numbers(place)
+            self._find_lost_share(place)
+            or self._find_lost_sum(place)
+            or self._find_dictated_numbers(place)
+            or self._find_percentage(place)
         ):
             return reason
         if self._find_replacement(place) is not None:
             return None
-        return self._find_unneeded_tool(place) or self._find_lost_word(place) or self._find_lost_number(place)
+        return (
+            self._find_unneeded_tool(place)
+            or self._find_lost_word(place)
+            or self._find_lost_number(place)
+            or self._find_lost_one(place)
+        )
 
     def explain_doubt(self, place: int) -> str:
         """Return why an accepted omission is undecided."""
@@ -105,6 +119,31 @@ class OmissionGrounds:
         words = find_words(self.gold[place].tool.replace("_", " "))
         if len(siblings) > 1 and self.request.asks_for_all(words):
             return f"the request asks for all of them, and any of {len(siblings)} such calls can be missing"
+        return None
+
+    def _find_lost_one(self, place: int) -> str | None:
+        siblings = self._list_siblings(place)
+        words = find_words(self.gold[place].tool.replace("_", " "))
+        if self.request.asks_for_count(words, len(siblings)):
+            return (
+                f"the request asks for all {len(siblings)} of them, and there are {len(siblings)} such calls"
+            )
+        return None
+
+    def _find_percentage(self, place: int) -> str | None:
+        arguments = self.gold[place].arguments
+        entities = {text: self.fields_by_id.get(text, {}) for text in find_texts(arguments)}
+        wholes = {
+            (identifier, name): float(value)
+            for identifier, fields in entities.items()
+            for name, value in fields.items()
+            if _is_number(value) and find_words(name.replace("_", " ")) & self.request.words
+        }
+        for value in _read_numbers(self.gold[place]).values():
+            for (identifier, name), whole in wholes.items():
+                for share in self.request.percentages:
+                    if isclose(value, share * whole, rel_tol=1e-6):
+                        return f"the request states {share:.0%}, and {value:g} is that of `{name}` of {identifier}"
         return None
 
     def _find_lost_sum(self, place: int) -> str | None:

@@ -4,7 +4,8 @@
 
 Runs in a worker process, because it imports the code of the task. The gold script must get the best reward. Nothing,
 random calls, the gold script without one of its writing calls, with another value of an argument that the request
-states, or with a call that damages a bystander must get less. A call writes if the state differs after it.
+states, with a call that damages a bystander, or where a thing is missing that the request names, must get less. A call
+writes if the state differs after it.
 
 The loop goes once through the gold script and back, and runs each variant only from the place where it differs.
 """
@@ -17,13 +18,14 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from nemo_gym.audit.outcomes import Conclusion, ProbeOutcome, Right, judge
-from nemo_gym.audit.request_words import RequestWords
+from nemo_gym.audit.request_words import RequestWords, reads_by_name
 from nemo_gym.audit.tool_damage import Bystanders
-from nemo_gym.audit.tool_entities import list_entities
+from nemo_gym.audit.tool_entities import Key, find_changes, list_entities
 from nemo_gym.audit.tool_grounds import OmissionGrounds
 from nemo_gym.config.problems import Problems
 from nemo_gym.sources.tool_tasks import ScriptCall, ToolTask, read_tool_task
@@ -32,11 +34,13 @@ from nemo_gym.sources.tool_world import Snapshot, ToolWorld, Undo
 GOLD, AGAIN, NOTHING, RANDOM = "gold", "gold in another process", "nothing", "random calls"
 OMISSION, UNNEEDED = "gold without a call", "gold without all unneeded calls"
 CHANGED, DAMAGE = "changed argument", "extra call on a bystander"
-TOOL_KINDS = (GOLD, AGAIN, NOTHING, RANDOM, OMISSION, UNNEEDED, CHANGED, DAMAGE)
+IMPOSSIBLE = "gold where the request is impossible"
+TOOL_KINDS = (GOLD, AGAIN, NOTHING, RANDOM, OMISSION, UNNEEDED, CHANGED, DAMAGE, IMPOSSIBLE)
 """The classes of probes of a tool task."""
 
 _SALTS = range(1, 22)
 _RANDOM_SCRIPTS, _RANDOM_CALLS = 2, 8
+_MOST_IMPOSSIBLE = 4
 
 
 def probe_tool_task(folder: str, seed: int) -> list[dict[str, Any]]:
@@ -63,7 +67,7 @@ class ToolProbes:
         self.request = RequestWords(task.request)
         self._random = random.Random(f"{seed} {task.name}")
         self._start = Snapshot(world)
-        self._now = Snapshot(world)
+        self._now = self._start.duplicate()
         """The state that `_replay` begins with."""
         self._writes: dict[int, Undo] = {}
         self._writers: set[str] = set()
@@ -79,6 +83,7 @@ class ToolProbes:
             yield from self._add_damage()
             yield from self._change_calls()
             yield from self._change_hashes()
+            yield from self._make_impossible()
         yield from self._call_at_random()
 
     def _run_gold(self) -> ProbeOutcome:
@@ -96,17 +101,23 @@ class ToolProbes:
         for name, tool in self.world.tool_functions.items():
             for call in bystanders.make_calls(name, tool):
                 seen = self.world.call(*call)
-                if seen.error is None and self._now.is_changed():
-                    damaged = bystanders.list_damaged(self.world.db.model_dump())
-                    if damaged:
-                        where = ", ".join(f"{key} of {collection}" for collection, key in damaged[:3])
-                        reason = f"it changes {where}, which the request does not name"
-                        outcome = self._judge(DAMAGE, Right.REJECT, str(call), reason)
-                        yield outcome
-                        if outcome.conclusion is Conclusion.FALSE_ACCEPT:
-                            break
+                changed = self._now.find_changed()
+                if not changed:
+                    if reads_by_name(name) and not seen.error:
+                        break
+                    continue
+                damaged = [] if seen.error else bystanders.list_damaged(self.world.dump_parts(changed))
+                outcome = self._judge_damage(call, damaged) if damaged else None
                 self._now.restore()
-            self._now.restore()
+                if outcome is not None:
+                    yield outcome
+                    if outcome.conclusion is Conclusion.FALSE_ACCEPT:
+                        break
+
+    def _judge_damage(self, call: ScriptCall, damaged: Collection[Key]) -> ProbeOutcome:
+        where = ", ".join(f"{key} of {collection}" for collection, key in islice(damaged, 3))
+        reason = f"it changes {where}, which the request does not name"
+        return self._judge(DAMAGE, Right.REJECT, str(call), reason)
 
     def _change_calls(self) -> Iterator[ProbeOutcome]:
         """Go back through the gold script, and leave out or change each call that writes."""
@@ -140,6 +151,7 @@ class ToolProbes:
         accepted = [place for place, outcome in omissions.items() if self._is_accepted(outcome)]
         grounds = OmissionGrounds(
             self.request, self.task.gold, self._writes, self._words_by_id if accepted else {},
+            {entity.identifier: entity.fields for entity in list_entities(self._first_state)} if accepted else {},
             accepted, unchanging, self._find_unneeded_tools(accepted),
         )  # fmt: skip
         reasons = {place: grounds.find(place) for place in accepted}
@@ -206,6 +218,23 @@ class ToolProbes:
         yield ProbeOutcome(
             self.task.name, AGAIN, Right.ACCEPT, conclusion, 0.0 if low else 1.0, shown, reason
         )
+
+    def _make_impossible(self) -> Iterator[ProbeOutcome]:
+        """Run the gold script where something is missing that the request names and the gold script changes."""
+        changed = find_changes(self._first_state, self._final_state)
+        still_there = {entity.key for entity in list_entities(self._final_state)}
+        named = [
+            entity
+            for entity in list_entities(self._first_state)
+            if entity.key in changed & still_there and entity.is_named_in(self.request)
+        ]
+        for entity in named[:_MOST_IMPOSSIBLE]:
+            self._start.restore()
+            self.world.remove(entity.collection, entity.fields)
+            for call in self.task.gold:
+                self.world.call(*call)
+            reason = "the request names it, the gold script changes it, and it does not exist"
+            yield self._judge(IMPOSSIBLE, Right.REJECT, f"{entity.identifier} of {entity.collection}", reason)
 
     def _call_at_random(self) -> Iterator[ProbeOutcome]:
         """Call the tools of the gold script with ids of the state, none of them as the gold script does."""

@@ -79,7 +79,7 @@ def find_implementation(entrypoint: str, working_folder: Path) -> Implementation
         code="unknown_implementation",
         remedy=(f"Did you mean {meant}?" if meant else None)
         or did_you_mean(wanted.name, [each.name for each in known.values()])
-        or "Write resources_servers/<name>. ng_list shows all names.",
+        or "Write resources_servers/<name>. gym list shows all names.",
         param="entrypoint",
     )
 

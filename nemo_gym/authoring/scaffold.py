@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.paths import candidates
 
 KIND = "resources_servers"
 _TEMPLATE = Path(__file__).parent / "template"
@@ -21,7 +23,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 def scaffold(entrypoint: str, working_folder: Path) -> list[Path]:
     """Write the environment `resources_servers/<name>` below `working_folder`, and return its files.
 
-    Raises `ConfigError` for an invalid name or an existing folder. No file is overwritten.
+    Raises `ConfigError` for an invalid name, an existing folder, or one that would hide an environment elsewhere. No
+    file is overwritten.
     """
     name = _name_in(entrypoint)
     folder = working_folder / KIND / name
@@ -32,11 +35,31 @@ def scaffold(entrypoint: str, working_folder: Path) -> list[Path]:
             remedy="Choose another name, or move that folder away.",
             param="entrypoint",
         )
+    if (hidden := _find_elsewhere(name, working_folder)) is not None:
+        raise ConfigError(
+            f"there is an environment {name!r} in {hidden}, which a new one of that name would hide",
+            code="name_taken",
+            remedy=f"Choose another name, such as {_find_free_name(name, working_folder)}.",
+            param="entrypoint",
+        )
     files = {folder / path: text for path, text in _render_files(name).items()}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return list(files)
+
+
+def _find_elsewhere(name: str, working_folder: Path) -> Path | None:
+    """Return the folder in which the environment `name` is found so far; None if there is none."""
+    return next((place for place in candidates(f"{KIND}/{name}", working_folder) if place.is_dir()), None)
+
+
+def _find_free_name(name: str, working_folder: Path) -> str:
+    numbers = itertools.count(2)
+    free = f"my_{name}"
+    while _find_elsewhere(free, working_folder) is not None:
+        free = f"my_{name}_{next(numbers)}"
+    return free
 
 
 def build_class_name(name: str) -> str:

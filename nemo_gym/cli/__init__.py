@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,9 +56,26 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(_tell_interrupted())
 
 
-def _tell_interrupted() -> int:
-    print("gym: interrupted", file=sys.stderr)
+def _tell_interrupted(name: str = "gym") -> int:
+    print(f"{name}: interrupted", file=sys.stderr)
     return _INTERRUPTED
+
+
+def _tell_early_interrupts() -> None:
+    """Tell an interrupt of one of our programs in one line, before its command has been imported."""
+    program, plain = Path(sys.argv[0] if sys.argv else "").name, sys.excepthook
+
+    def tell_or_raise(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not issubclass(kind, KeyboardInterrupt):
+            plain(kind, error, trace)
+            return
+        raise SystemExit(_tell_interrupted(program))
+
+    if program in ("gym", "ng") or program.startswith("ng_"):
+        sys.excepthook = tell_or_raise
+
+
+_tell_early_interrupts()
 
 
 def _run(argv: Sequence[str] | None) -> None:

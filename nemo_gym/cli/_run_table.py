@@ -3,38 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from nemo_gym.rollouts.lookback.run_table import Cell, PairedDifference, RunTable
+    from nemo_gym.rollouts.lookback.run_table import Cell, PairedDifference, RunTable, TableRun
     from nemo_gym.rollouts.output.run_facts import KeyDifference
 
 _MOST_KEYS = 30
 """Keys of the configuration that are listed."""
 _LONGEST_VALUE = 60
 _SHORT = "*"
-_LEFT = ("environment", "run", "before", "after")
+_LEFT = ("run", "before", "after", "spent by", "name")
 """Columns of text."""
+_ALWAYS = ("run", "mean", "95 % interval")
+_FAMILY = {True: "pass", False: "best"}
+_LEAST_SECONDS = 0.0005
+_RANKS = {"failed": 2, "tasks": 2, "cost": 2, "calls": 2, "tokens": 3, "seconds": 3, "cached": 3}
+_RANK_OF_COMMON_K, _RANK_OF_K, _RANK_OF_PHASE = 1, 4, 5
 
 
-def list_tables(table: RunTable) -> Iterator[tuple[list[str], list[list[str]]]]:
-    """Yield the titles and rows of both tables: the cells by environment and run, and the paired differences."""
-    ks = sorted({cell.largest_k for run in table.runs for cell in run.cells.values()})
-    is_pass = all(cell.is_pass for run in table.runs for cell in run.cells.values())
-    family = "pass" if is_pass else "best"
-    bests = [f"{family}@{k}" for k in ks if k > 1]
-    yield (
-        ["environment", "run", "mean", "95 % interval", *bests, "failed", "tokens", "seconds"],
-        [
-            [name, run.label, *_write_cell(run.cells[name], [k for k in ks if k > 1])]
-            for name in table.environments
-            for run in table.runs
-            if name in run.cells
-        ],
-    )
-    if table.pairs:
-        titles = ["environment", "before", "after", "difference", "95 % interval", "tasks"]
-        yield titles, [list(_write_pair(pair)) for pair in table.pairs]
+class ShownTable(NamedTuple):
+    """A table of strings."""
+
+    titles: list[str]
+    rows: list[list[str]]
+
+
+def list_tables(table: RunTable, environment: str) -> Iterator[ShownTable]:
+    """Yield the tables of an environment: the figures of each run, and the paired differences of any two.
+
+    Failures, tokens and seconds are left out if no run has any.
+    """
+    cells = {run.label: run.cells[environment] for run in table.runs if environment in run.cells}
+    own = [*cells.values()]
+    ks = sorted({cell.largest_k for cell in own} - {1})
+    is_pass = all(cell.is_pass for cell in own)
+    columns = {
+        "run": [*cells],
+        "mean": [_write_mean(cell.mean) for cell in own],
+        "95 % interval": [_write_interval(cell) for cell in own],
+        **{f"{_FAMILY[is_pass]}@{k}": [_write_best(cell, k, is_pass=is_pass) for cell in own] for k in ks},
+        "failed": [f"{cell.failed:,}" for cell in own],
+        "tokens": ["-" if cell.tokens is None else f"{cell.tokens:,.0f}" for cell in own],
+        "cost": ["-" if cell.cost is None else f"{cell.cost:,.6f}" for cell in own],
+        "seconds": [_write_seconds(cell.seconds) for cell in own],
+        **{
+            f"{phase} s": [_write_seconds(cell.phases.get(phase)) for cell in own]
+            for phase in dict.fromkeys(phase for cell in own for phase in cell.phases)
+        },
+    }
+    known = {title: texts for title, texts in columns.items() if title in _ALWAYS or {*texts} - {"-", "0"}}
+    yield ShownTable([*known], [list(row) for row in zip(*known.values(), strict=True)])
+    pairs = [list(_write_pair(pair)) for pair in table.pairs if pair.environment == environment]
+    if pairs:
+        yield ShownTable(["before", "after", "difference", "95 % interval", "tasks"], pairs)
+
+
+def list_sections(table: RunTable) -> Iterator[tuple[str, Iterator[ShownTable]]]:
+    """Yield the tables with their headings: those of each environment, and the expenses of runs that count them."""
+    for environment in table.environments:
+        yield environment, list_tables(table, environment)
+    if rows := [row for run in table.runs if run.spent for row in _write_expenses(run)]:
+        titles = ["run", "spent by", "name", "calls", "input", "cached", "output", "cost", "time"]
+        yield "spent, failed attempts too", iter([ShownTable(titles, rows)])
+
+
+def describe_runs(table: RunTable) -> Iterator[str]:
+    """Yield a line for each run: its file, model, environments, sampling, date and tags."""
+    for run in table.runs:
+        facts = run.facts
+        words = (
+            run.path.name,
+            "" if facts.model and facts.model in run.label else ", ".join(facts.models),
+            ", ".join(facts.environments),
+            ", ".join(f"{name} {value}" for name, value in facts.sampling.items()),
+            run.started_at or "",
+            ", ".join(facts.tags),
+        )
+        yield f"{run.label}: {' · '.join(filter(None, words))}"
 
 
 def describe_differences(differences: Sequence[KeyDifference]) -> Iterator[str]:
@@ -50,10 +96,17 @@ def draw_tables(table: RunTable, width: int | None) -> Iterator[str]:
     """Yield the lines of the tables and of the differing keys, in `width` columns of a terminal."""
     from nemo_gym.tables import Column, fold_text, table_lines
 
-    for titles, rows in list_tables(table):
-        columns = [Column(title, rank=_rank(title), is_number=title not in _LEFT) for title in titles]
-        yield from (line.plain for line in table_lines(columns, rows, width))
-        yield ""
+    for line in describe_runs(table):
+        yield from fold_text(line, width).splitlines()
+    for heading, tables in list_sections(table):
+        yield f"\n{heading}"
+        for titles, rows in tables:
+            common = next((title for title in titles if "@" in title), None)
+            columns = [
+                Column(title, rank=_rank(title, common), is_number=title not in _LEFT) for title in titles
+            ]
+            yield from (line.plain for line in table_lines(columns, rows, width))
+    yield ""
     for line in _describe_marks(table):
         yield from fold_text(line, width).splitlines()
     if table.differences:
@@ -65,11 +118,14 @@ def draw_tables(table: RunTable, width: int | None) -> Iterator[str]:
 
 def write_markdown(table: RunTable) -> Iterator[str]:
     """Yield the same as Markdown."""
-    for titles, rows in list_tables(table):
-        yield f"| {' | '.join(titles)} |"
-        yield f"|{''.join('---|' if title in _LEFT else '---:|' for title in titles)}"
-        yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
-        yield ""
+    yield from (f"- {line}" for line in describe_runs(table))
+    for heading, tables in list_sections(table):
+        yield f"\n### {heading}\n"
+        for titles, rows in tables:
+            yield f"| {' | '.join(titles)} |"
+            yield f"|{''.join('---|' if title in _LEFT else '---:|' for title in titles)}"
+            yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+            yield ""
     yield from (f"{line}\n" for line in _describe_marks(table))
     yield from (
         f"{line}" if line.startswith(" ") else f"- {line}" for line in describe_differences(table.differences)
@@ -86,25 +142,41 @@ def _describe_marks(table: RunTable) -> Iterator[str]:
     yield INTERVAL_MEANING
 
 
-def _write_cell(cell: Cell, ks: Sequence[int]) -> Iterator[str]:
+def _write_expenses(run: TableRun) -> Iterator[list[str]]:
+    from nemo_gym.rollouts.output.expenses import list_expenses, write_seconds
+
+    for part in list_expenses(run.spent or {}):
+        counts = (part.calls, part.input, part.cached, part.output)
+        cost = "-" if part.cost is None else f"{part.cost:,.4f}"
+        seconds = "-" if part.seconds is None else write_seconds(part.seconds)
+        yield [run.label, part.kind, part.name, *(f"{count:,}" for count in counts), cost, seconds]
+
+
+def _write_mean(mean: float | None) -> str:
     from nemo_gym.tables import write_number
 
-    yield "-" if cell.mean is None else write_number(cell.mean)
-    yield (
-        "-"
-        if cell.low is None or cell.high is None
-        else f"{write_number(cell.low)} to {write_number(cell.high)}"
-    )
-    for k in ks:
-        mark = _SHORT if cell.short_tasks.get(k) else ""
-        yield f"{write_number(cell.best_at[k])}{mark}" if k <= cell.largest_k and k in cell.best_at else "-"
-    yield f"{cell.failed:,}"
-    yield "-" if cell.tokens is None else f"{cell.tokens:,.0f}"
-    yield "-" if cell.seconds is None else f"{cell.seconds:.3g}"
+    return "-" if mean is None else write_number(mean)
+
+
+def _write_interval(cell: Cell) -> str:
+    if cell.low is None or cell.high is None:
+        return "-"
+    return f"{_write_mean(cell.low)} to {_write_mean(cell.high)}"
+
+
+def _write_best(cell: Cell, k: int, *, is_pass: bool) -> str:
+    best = cell.best_at.get(k) if k <= cell.largest_k else None
+    if best is None:
+        return "-"
+    shown = f"{100 * best:.1f} %" if is_pass else _write_mean(best)
+    return f"{shown}{_SHORT if cell.short_tasks.get(k) else ''}"
+
+
+def _write_seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else "0" if abs(seconds) < _LEAST_SECONDS else f"{seconds:.3g}"
 
 
 def _write_pair(pair: PairedDifference) -> Iterator[str]:
-    yield pair.environment
     yield pair.before
     yield pair.after
     yield f"{pair.difference:+.3f}"
@@ -112,8 +184,11 @@ def _write_pair(pair: PairedDifference) -> Iterator[str]:
     yield f"{pair.tasks:,}"
 
 
-def _rank(title: str) -> int:
-    return {"tokens": 2, "seconds": 2, "failed": 1}.get(title, 3 if "@" in title else 0)
+def _rank(title: str, common: str | None) -> int:
+    """Return the rank of a column. `common`: that of the smallest k, which all runs have."""
+    if "@" in title:
+        return _RANK_OF_COMMON_K if title == common else _RANK_OF_K
+    return _RANK_OF_PHASE if title.endswith(" s") else _RANKS.get(title, 0)
 
 
 def _shorten(value: str) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from nemo_gym.cli.command import EXIT_CODES, Command, ExitCode, Keys, several
+from nemo_gym.cli.command import EXIT_CODES, Command, ExitCode, Keys, print_folded, several
 from nemo_gym.sources.task_folders.lint.findings import DEFAULT_RULES, LintRule
+from nemo_gym.sources.task_folders.requirements import Limit
 
 if TYPE_CHECKING:
     from nemo_gym.sources.task_folders.checking import FolderCheck
@@ -28,6 +29,9 @@ class CheckTasksKeys(Keys):
     )
     sandbox_provider: str = Field("rootless", description="The provider of the sandboxes.")
     task_variables: str | list[str] = Field([], description="Variables of this machine that tasks may read.")
+    unlimited: list[Limit] = Field(
+        [], description="Limits that tasks run without, where the provider cannot enforce them."
+    )
     build_network: bool = Field(False, description="Let the RUN lines of images use the network.")
     store: str | None = Field(
         None, description="The folder of images, by default one for all gyms of this user."
@@ -53,12 +57,13 @@ COMMAND = Command(
 def check(keys: CheckTasksKeys) -> int:
     from nemo_gym.sources.task_folders.requirements import Terms
 
-    terms = Terms(keys.sandbox_provider, keys.network, frozenset(several(keys.task_variables)))
+    variables = frozenset(several(keys.task_variables))
+    terms = Terms(keys.sandbox_provider, keys.network, variables, unlimited=frozenset(keys.unlimited))
     checks = asyncio.run(_check_all(keys, terms))
     if keys.as_json:
         print(json.dumps([_dump(each) for each in checks], indent=2))
     else:
-        print("\n".join(_describe(checks)))
+        print_folded("\n".join(_describe(checks)))
     return ExitCode.COMPLETE if all(each.is_right for each in checks) else ExitCode.FATAL
 
 
@@ -86,25 +91,28 @@ def _build_sandboxes(keys: CheckTasksKeys) -> Any:
 
     options = {"store": keys.store} if keys.store is not None else {}
     provider = create_provider({keys.sandbox_provider: options})
-    return Sandboxes(provider, keys.build_network, readable=several(keys.readable))
+    return Sandboxes(provider, keys.build_network, readable=several(keys.readable), unlimited=keys.unlimited)
 
 
 def _describe(checks: list[FolderCheck]) -> Iterator[str]:
-    from nemo_gym.tables import fold_text, terminal_width
-
     for each in checks:
         rewards = ", ".join(f"{play} {found[0]:g}" for play, found in each.rewards.items())
         if each.problems or len(checks) == 1:
             yield f"{'ok' if each.is_right else 'WRONG':<6}{each.name}{f' ({rewards})' if rewards else ''}"
-        yield from (fold_text(f"      {problem}", terminal_width()) for problem in each.problems)
+        yield from (f"      {problem}" for problem in each.problems)
         if len(checks) == 1:
+            yield from (f"      {remark}" for remark in each.remarks)
             yield from (f"      lint: {finding.describe(each.root)}" for finding in each.findings)
     wrong = Counter(problem.split(":", 1)[0] for each in checks for problem in each.problems)
     rules = Counter(finding.rule.value for each in checks for finding in each.findings)
+    remarks = Counter(remark.split(":", 1)[0] for each in checks for remark in each.remarks)
     yield f"{sum(each.is_right for each in checks):,} of {len(checks):,} folders are right"
-    for title, counted in (("wrong", wrong), ("lint", rules)):
+    for title, counted in (("wrong", wrong), ("remarks", remarks), ("lint", rules)):
         if counted:
             yield f"{title}: " + ", ".join(f"{count} {name}" for name, count in counted.most_common())
+    if len(checks) > 1 and (remarks or rules):
+        first = next(each for each in checks if each.remarks or each.findings)
+        yield f"details of one folder: gym dataset validate {first.root}"
 
 
 def _dump(check: FolderCheck) -> dict[str, Any]:
@@ -112,7 +120,8 @@ def _dump(check: FolderCheck) -> dict[str, Any]:
         {"rule": each.rule, "path": str(each.path), "line": each.line, "message": each.message}
         for each in check.findings
     ]
-    return {"name": check.name, "problems": check.problems, "rewards": check.rewards, "findings": findings}
+    found = {"problems": check.problems, "remarks": check.remarks, "rewards": check.rewards}
+    return {"name": check.name, **found, "findings": findings}
 
 
 main = COMMAND.entry_point(check)

@@ -61,6 +61,11 @@ class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
         description="Rollouts of each row, by default 1 or as its dataset declares; or numbers by the agent or "
         "`task_source` of a row, with `_default` for all others.",
     )
+    estimate_from: str | list[str] = Field(
+        default_factory=list,
+        description="With `dry_run`: the scored rows from which it tells what the run will spend; by default those "
+        "of the latest run beside the output with the same environment and model.",
+    )
     collector_processes: Any = Field(
         None,
         description="Removed: one collector writes over 10,000 rows a second. Split a larger run by datasets or "
@@ -157,6 +162,9 @@ class CollectKeys(RunningGymKeys, DatasetKeys, CollectionKeys):
     input_jsonl_fpath: str | list[str] = Field(
         description="The task rows: a JSONL file, plain, .gz or .zst; or several."
     )
+    dry_run: bool = Field(
+        False, description="Tell the rollouts of the run and what they will spend, and attempt none."
+    )
     use_running_code: bool = Field(
         False, description="Use the gym also if the files of its servers were edited since it started."
     )
@@ -179,7 +187,7 @@ COMMAND = Command(
 
 def collect_rollouts(keys: CollectKeys) -> int:
     from nemo_gym.rollouts.run.discovery import find_gym_with
-    from nemo_gym.rollouts.run.input_check import check_input
+    from nemo_gym.rollouts.run.input_check import check_input, refuse_other_run
 
     settings = build_settings(keys, keys.dataset_files(keys.repeats_of_all or 1))
     try:
@@ -191,7 +199,25 @@ def collect_rollouts(keys: CollectKeys) -> int:
     checked = check_input(settings, gym.config, partial(find_gym_with, Path.cwd()))
     if not keys.use_running_code:
         _refuse_old_code(gym, settings, checked)
+    if keys.dry_run:
+        from nemo_gym.cli._expense_estimate import print_dry_run
+
+        run_in_loop(_check_rows(gym, checked))
+        refuse_other_run(settings, checked, gym.config)
+        print_dry_run(settings, checked, gym.config, several(keys.estimate_from), as_json=keys.as_json)
+        return ExitCode.COMPLETE
     return run_in_loop(run_collection(settings, gym, as_json=keys.as_json, checked=checked))
+
+
+async def _check_rows(gym: DiscoveredGym, checked: CheckedInput) -> None:
+    """Raise `ConfigErrors` with the rows that the environments of a running gym cannot read."""
+    from nemo_gym.rollouts.run.row_check import ask_servers, refuse_unfit_rows
+
+    caller = gym.caller()
+    try:
+        await refuse_unfit_rows(ask_servers(caller), checked.plan, gym.config)
+    finally:
+        await caller.transport.close()
 
 
 def _refuse_old_code(gym: DiscoveredGym, settings: CollectSettings, checked: CheckedInput) -> None:

@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 from pydantic import BaseModel, Field
 
 from nemo_gym.config.problems import ConfigErrors, list_problems
+from nemo_gym.config.spelling import spell_keys
 from nemo_gym.failures import CancelledFailure, ConfigError, GymError
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.tables import fold_text, terminal_width
@@ -250,7 +251,11 @@ def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
         import json
 
         problems = [
-            {"where": str(p.where or ""), "message": p.message, "remedy": p.remedy}
+            {
+                "where": str(p.where or ""),
+                "message": spell_keys(p.message),
+                "remedy": spell_keys(p.remedy or "") or None,
+            }
             for p in list_problems(error)
         ]
         print(json.dumps({"ok": False, "kind": failure.kind, "problems": problems}, indent=2))
@@ -267,13 +272,18 @@ def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
 
 def tell(text: str) -> None:
     """Print `text` on standard error, in lines that fit its terminal."""
-    print(fold_text(text, terminal_width(sys.stderr)), file=sys.stderr)
+    print(fold_text(spell_keys(text), terminal_width(sys.stderr)), file=sys.stderr)
 
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print notes on the figures before them, in lines that fit the terminal."""
     for note in notes:
-        print(fold_text(f"note: {note}", terminal_width()))
+        print_folded(f"note: {note}")
+
+
+def print_folded(text: str) -> None:
+    """Print `text` on standard output, in lines that fit its terminal."""
+    print(fold_text(spell_keys(text), terminal_width()))
 
 
 def _is_output_unread() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,10 +156,29 @@ def _list_columns(found: RunComparison) -> tuple[str, ...]:
 
 def _changes(found: RunComparison, keys: CompareKeys) -> Iterator[list[str]]:
     has_agents = "agent" in _list_columns(found)
-    for pair in found.changed[: keys.changes]:
+    shown = found.changed[: keys.changes]
+    titles = _cut_beginnings(shown)
+    for pair in shown:
         before, after = (f"{task.mean:.4g}" for task in pair)
         agent = [pair.before.agent] if has_agents else []
-        yield [str(pair.before.index), before, after, f"{pair.difference:+.4g}", *agent, pair.before.title]
+        yield [
+            str(pair.before.index),
+            before,
+            after,
+            f"{pair.difference:+.4g}",
+            *agent,
+            titles[pair.before.agent](pair.before.title),
+        ]
+
+
+def _cut_beginnings(pairs: Sequence[TaskPair]) -> dict[str, Callable[[str], str]]:
+    """Return for each agent a function that cuts the words with which all titles of its tasks begin."""
+    from nemo_gym.tables import build_cut
+
+    titles: dict[str, list[str]] = {}
+    for pair in pairs:
+        titles.setdefault(pair.before.agent, []).append(pair.before.title)
+    return {agent: build_cut(own) for agent, own in titles.items()}
 
 
 def _print(found: RunComparison, keys: CompareKeys) -> None:

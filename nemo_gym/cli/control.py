@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from nemo_gym.cli.collect_rollouts import RunningGymKeys, run_in_loop
-from nemo_gym.cli.command import Command, ExitCode, several
+from nemo_gym.cli.command import Command, ExitCode, print_folded, several
 from nemo_gym.failures import ConfigError, Failure, GymError, TransportError
 from nemo_gym.names import RUNS_ROUTE, TOKEN_HEADER
 
@@ -71,7 +71,7 @@ def control(keys: ControlKeys) -> int:
     for number, answer in enumerate(answers):
         if number:
             print()
-        print("\n".join(_describe(answer)))
+        print_folded("\n".join(_describe(answer)))
     return ExitCode.COMPLETE
 
 
@@ -139,7 +139,13 @@ async def _find_posted(keys: ControlKeys) -> list[Announced]:
         told = await _send(Announced("", url, gym.token or "", Path()), "GET", "")
     except GymError:  # its servers are starting, or ending
         return []
-    return [Announced(each["run"], url, gym.token or "", Path()) for each in told["runs"]]
+    runs = [each for each in told["runs"] if keys.run == each["run"] or not _is_idle(each)]
+    return [Announced(each["run"], url, gym.token or "", Path()) for each in runs]
+
+
+def _is_idle(told: Mapping[str, Any]) -> bool:
+    """Return whether a run is that of a gym's servers, and nobody calls them or has changed anything."""
+    return "waiting" in told["counts"] and not told["is_touched"]
 
 
 async def _send(
@@ -178,6 +184,8 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
         return told or [f"nothing changes: the run is {answer['phase']}"]
     counts = answer["counts"]
     in_flight = answer["in_flight"]
+    if "waiting" in counts:
+        return [*_describe_servers(answer)]
     shown = [f"{name} for {seconds:g} s" for name, seconds in [*in_flight.items()][:_SHOWN]]
     failed = ", ".join(f"{name} {count}" for name, count in answer["failed"].items())
     return [
@@ -185,10 +193,32 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
         f"  in flight: {len(in_flight)} of {answer['num_samples_in_parallel']}"
         + (f"; the longest: {', '.join(shown)}" if shown else ""),
         f"  failed: {failed or 'none'}",
+        *(f"  waiting: {outage}" for outage in counts.get("outages", ())),
+        *_describe_spent(counts.get("spent")),
         f"  max_attempts {answer['max_attempts']}, rollout_timeout_s {answer['rollout_timeout_s']}",
         f"  next: gym ctl {'resume' if answer['phase'] == 'paused' else 'pause'}, or set, drain, cancel, requeue "
         "(each with --dry-run)",
     ]
+
+
+def _describe_servers(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the state of a gym's servers, whose attempts no collection controls."""
+    counts, in_flight = answer["counts"], answer["in_flight"]
+    shown = [f"{name} for {seconds:g} s" for name, seconds in [*in_flight.items()][:_SHOWN]]
+    most = answer["num_samples_in_parallel"]
+    limit = "" if most == "auto" else f" of {most}"
+    yield f"{answer['run']}: {answer['phase']}, attempts of programs that call the agents themselves"
+    yield f"  in flight: {len(in_flight) + counts['unnamed']}{limit}, waiting: {counts['waiting']}" + (
+        f"; the longest: {', '.join(shown)}" if shown else ""
+    )
+    verb = "resume" if answer["phase"] == "paused" else "pause"
+    yield f"  next: gym ctl {verb} {answer['run']}, or set, drain, cancel"
+
+
+def _describe_spent(spent: Mapping[str, float] | None) -> Iterator[str]:
+    if spent is not None:
+        cost = f", cost {spent['cost']:,.4f}" if spent["cost"] else ""
+        yield f"  spent: {spent['tokens']:,.0f} tokens{cost}, {spent['seconds']:,.0f} s of attempts"
 
 
 main = COMMAND.entry_point(control)

@@ -81,7 +81,16 @@ def examine(keys: DoctorKeys) -> int:
 
     urls = several(keys.policy_base_url or [])
     engines = [_engine(url, keys.policy_api_key) for url in urls]
-    found = [*_machine(), _isolation(), _containers(), _providers(), *_extras(), *_gyms(), *engines]
+    found = [
+        *_machine(),
+        _isolation(),
+        _containers(),
+        _providers(),
+        *_extras(),
+        *_foreign(),
+        *_gyms(),
+        *engines,
+    ]
     if not urls:
         found.append(
             MachineFact("engine", "no URL is set", "Set policy_base_url in env.yaml, or write --url URL.")
@@ -163,6 +172,26 @@ def _extras() -> Iterator[MachineFact]:
         yield MachineFact(
             "absent extras", ", ".join(absent), f"If needed: pip install '{_source()}[{absent[0]}]'"
         )
+
+
+def _foreign() -> Iterator[MachineFact]:
+    """Yield whether environments of other projects can run, by kind."""
+    from nemo_gym.failures import ConfigError
+    from nemo_gym.sources.foreign.kinds import KINDS
+    from nemo_gym.sources.foreign.venvs import Venvs
+
+    for kind in KINDS.values():
+        subject = f"kind {kind.name}"
+        try:
+            python = Venvs().find_python(kind)
+        except ConfigError as error:
+            yield MachineFact(subject, error.failure.message, error.failure.remedy)
+            continue
+        try:
+            yield MachineFact(subject, f"{kind.title}: installed, {Venvs().find(kind)}")
+        except ConfigError:
+            told = f"{kind.title}: not installed; its first run installs it on {python}, with network"
+            yield MachineFact(subject, told, f"If needed: gym env prefetch {kind.name}")
 
 
 def _source() -> str:

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from nemo_gym.launch.gym import RunningGym
     from nemo_gym.processes.fork_server import ForkServer
     from nemo_gym.rollouts.plan.dataset import DatasetFile
+    from nemo_gym.rollouts.plan.plan import PlanSettings
     from nemo_gym.rollouts.run.discovery import DiscoveredGym
+    from nemo_gym.rollouts.run.input_check import CheckedInput
+    from nemo_gym.rollouts.run.settings import CollectSettings
+
+_WRITERS_OF_TOKENS = frozenset({"inference_provider", "local_vllm_model", "scripted_model", "vllm_model"})
+"""The model servers that have an option for the form of token ids."""
 
 
 def __getattr__(name: str) -> Any:
@@ -63,17 +69,23 @@ def collect_end_to_end(
 ) -> int:
     """Return the exit code of the collection. Raises `ConfigError` before servers start, `LaunchError` afterwards."""
     from nemo_gym.cli.collect_rollouts import build_settings, run_collection, run_in_loop
-    from nemo_gym.cli.command import ExitCode
+    from nemo_gym.cli.command import ExitCode, several
     from nemo_gym.launch.reporting import Reporter
     from nemo_gym.launch.serving import prepare, require_servers, running, stop_signals, wait_ready_or
-    from nemo_gym.rollouts.run.input_check import check_input
+    from nemo_gym.rollouts.run.input_check import refuse_other_run
 
     require_servers(config)
+    pack_tokens(config)
     settings = build_settings(keys, choose_datasets(keys, config))
-    checked = check_input(settings, config.data)
+    checked = _check_input(settings, config, fork_server)
+    if keys.resume_from_cache:
+        refuse_other_run(settings, checked, _with_code(config))
     reporter = Reporter(lambda: sys.stderr)
     if config.data.get("dry_run"):
+        from nemo_gym.cli._expense_estimate import print_dry_run
+
         prepare(config, reporter)
+        print_dry_run(settings, checked, config.data, several(keys.estimate_from), as_json=keys.as_json)
         return ExitCode.COMPLETE
 
     async def start_and_collect() -> int:
@@ -92,6 +104,47 @@ def collect_end_to_end(
             return await _collect_while_up(collection, gym)
 
     return run_in_loop(start_and_collect())
+
+
+def _check_input(
+    settings: CollectSettings, config: GlobalConfig, fork_server: ForkServer | None
+) -> CheckedInput:
+    """Return the checked input. The environments check its rows in forks, unless they start in this process at once."""
+    from nemo_gym.cli.collect_rollouts import run_in_loop
+    from nemo_gym.launch.task_checks import TaskChecks
+    from nemo_gym.rollouts.run.input_check import check_input
+    from nemo_gym.rollouts.run.row_check import refuse_unfit_rows
+
+    is_dry = bool(config.data.get("dry_run"))
+    if fork_server is None and not is_dry:
+        return check_input(settings, config.data)
+    with TaskChecks(config.servers, config.data, fork_server) as checks:
+
+        def check_rows(plan: PlanSettings) -> list[str]:
+            notes = run_in_loop(refuse_unfit_rows(checks.ask, plan, config.data))
+            reasons = checks.unimported.items() if is_dry else ()
+            return [*notes, *(f"`{name}` cannot check its rows here: {reason}" for name, reason in reasons)]
+
+        checked = check_input(settings, config.data, check_rows=check_rows)
+        return checked._replace(environments=checks.environments)
+
+
+def pack_tokens(config: GlobalConfig) -> None:
+    """Have the model servers write token ids packed, if their options name no form.
+
+    The run alone reads their answers. Trainers call servers of `ng_run`, which keep the form of the contract.
+    """
+    for server in config.servers:
+        if server.implementation in _WRITERS_OF_TOKENS and server.config.get("return_token_id_information"):
+            config.data[server.name][server.kind][server.implementation].setdefault("token_fields", "packed")
+
+
+def _with_code(config: GlobalConfig) -> dict[str, Any]:
+    """Return the configuration with the code of its servers, as the gym will have it."""
+    from nemo_gym.launch.server_code import describe_code
+    from nemo_gym.names import CODE_KEY
+
+    return {**config.data, CODE_KEY: describe_code(config.servers, Path.cwd())}
 
 
 async def _collect_while_up(
@@ -116,10 +169,16 @@ async def _collect_while_up(
 
 
 def choose_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
-    """Return the files of the command line, or the declared datasets of the requested type."""
+    """Return the files of the command line, or the declared datasets of the requested type.
+
+    Raises `ConfigError` for an agent that no declared dataset can have, and without a dataset.
+    """
     from nemo_gym.datasets.declared import list_declared_files
+    from nemo_gym.rollouts.run.required_servers import require_agents
 
     if keys.input_jsonl_fpath is None:
+        if keys.agent_name is not None:
+            require_agents([keys.agent_name], config.data)
         prompt = Path(keys.prompt_config) if keys.prompt_config else None
         return list_declared_files(config, keys.split, keys.agent_name, keys.repeats_of_all, prompt)
     files: list[DatasetFile] = keys.dataset_files(keys.repeats_of_all or 1)

@@ -7,6 +7,7 @@ import json
 from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode
+from nemo_gym.config.spelling import spell_keys
 from nemo_gym.export.settings import ExportSettings
 
 
@@ -32,7 +33,7 @@ def export(keys: ExportKeys) -> int:
     from nemo_gym.tables import fold_text, terminal_width
 
     report = write(keys)
-    lines = fold_text("\n".join(report.lines()), terminal_width())
+    lines = fold_text(spell_keys("\n".join(report.lines())), terminal_width())
     print(json.dumps(report.to_json(), indent=2) if keys.as_json else lines)
     return ExitCode.COMPLETE if report.exported else ExitCode.PARTIAL
 

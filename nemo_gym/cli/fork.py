@@ -56,7 +56,7 @@ def fork_rollouts(keys: ForkKeys) -> int:
     from nemo_gym.rollouts.lookback.forks import check_output, find_parents
     from nemo_gym.rollouts.lookback.stored import StoredRun
 
-    run = StoredRun(Path(keys.input_jsonl_fpath))
+    run = StoredRun(Path(keys.input_jsonl_fpath), may_have_begun=True)
     settings = _build_settings(keys, run)
     parents = find_parents(run, keys.turn, task=keys.task, repeat=keys.repeat)
     if keys.dry_run:
@@ -68,10 +68,10 @@ def fork_rollouts(keys: ForkKeys) -> int:
 
 
 def _build_settings(keys: ForkKeys, run: StoredRun) -> ForkSettings:
-    from nemo_gym.engines.attempts.plans import ReplayMode
     from nemo_gym.rollouts.lookback.forks import ForkSettings
     from nemo_gym.rollouts.output.manifest import AllowedChanges
     from nemo_gym.rollouts.run.options import DurabilityOptions
+    from nemo_gym.serving.durable.plans import ReplayMode
 
     files = run.files
     given = keys.output_jsonl_fpath

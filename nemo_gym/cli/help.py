@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from nemo_gym.cli import verbs
-from nemo_gym.cli.command import Command, ExitCode, NoKeys
+from nemo_gym.cli.command import Command, ExitCode, NoKeys, print_folded
 from nemo_gym.tables import hang_text, terminal_width
 
 COMMAND = Command(
@@ -21,7 +21,9 @@ def list_commands(keys: NoKeys) -> int:
     titles = 2 + max(len(command.name) for command in commands)
     for command in commands:
         print("\n".join(hang_text(command.name, command.summary, titles, terminal_width())))
-    print("\n<command> --help shows the keys of a command. `ng <verb>` is another form of `ng_<verb>`.")
+    print_folded(
+        "\n<command> --help shows the keys of a command. `ng <verb>` is another form of `ng_<verb>`."
+    )
     return ExitCode.COMPLETE
 
 

@@ -28,7 +28,7 @@ def init_resources_server(keys: InitKeys) -> int:
     for path in written:
         print(path.relative_to(Path.cwd()))
     folder = written[0].parent.relative_to(Path.cwd())
-    print(f"see:  {folder / 'README.md'}\nnext: ng_test +entrypoint={folder}")
+    print(f"see:  {folder / 'README.md'}\nnext: gym env test {folder.name}")
     return ExitCode.COMPLETE
 
 

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from nemo_gym.authoring.workloads import WorkloadEntry
 
 Title: TypeAlias = Literal[
-    "environments", "benchmarks", "models", "agents", "environment-servers", "resources-servers"
+    "environments",
+    "foreign-environments",
+    "benchmarks",
+    "models",
+    "agents",
+    "environment-servers",
+    "resources-servers",
 ]
 _KINDS: dict[Title, ServerKind] = {
     "models": "responses_api_models",
@@ -102,11 +108,30 @@ def _all_rows(keys: ListKeys) -> Iterator[tuple[Title, list[Row]]]:
         servers = [_implementation(each) for each in read_catalog(here, "resources_servers", keys.domain)]
         rows = [*environments, *(row for row in servers if row.name not in hidden)]
         yield "environments", sorted(rows, key=lambda row: row.name)
+    if keys.kind in (None, "foreign-environments"):
+        yield "foreign-environments", list(_foreign(keys.domain))
     if keys.kind in (None, "benchmarks"):
         yield "benchmarks", [_workload(entry) for entry in read_workloads(BENCHMARK, here, keys.domain)]
     for title, kind in _KINDS.items():
         if keys.kind in (title, kind) or (keys.kind is None and title != "resources-servers"):
             yield title, [_implementation(each) for each in read_catalog(here, kind, keys.domain)]
+
+
+def _foreign(domain: Domain | None) -> Iterator[Row]:
+    """Yield an example of each kind of environments of other projects."""
+    from nemo_gym.sources.foreign.kinds import KINDS
+
+    for kind in KINDS.values():
+        if domain in (None, kind.domain):
+            told = f"environments of {kind.title} by name ({kind.package}); docs/foreign_environments.md"
+            about = {
+                "name": kind.example,
+                "kind": kind.name,
+                "entrypoint": None,
+                "domain": kind.domain,
+                "description": told,
+            }
+            yield Row(kind.example, (kind.domain, "-"), told, about)
 
 
 def _workload(entry: WorkloadEntry) -> Row:

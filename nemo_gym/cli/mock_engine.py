@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, unusable_address
+from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.options import EngineOptions
 
 if TYPE_CHECKING:
@@ -44,10 +46,30 @@ def serve_engine(keys: MockEngineKeys) -> int:
         print(line, flush=True)
 
     try:
+        keys = keys.model_copy(update={"gold": _find_gold(keys.gold)})
         serve(keys, announce, host=keys.host, port=keys.port)
     except OSError as error:
         raise unusable_address(keys.host, keys.port, error) from error
     return ExitCode.COMPLETE
+
+
+def _find_gold(given: Path | None) -> Path | None:
+    """Return the script of an environment's name, or the path itself. Raises `ConfigError` without a script."""
+    if given is None or given.suffix:
+        return given
+    from nemo_gym.authoring.gold import GOLD_FILE, find_gold
+    from nemo_gym.authoring.implementations import find_implementation
+
+    implementation = find_implementation(str(given), Path.cwd())
+    script = find_gold(implementation)
+    if script is None:
+        raise ConfigError(
+            f"{implementation.entrypoint} has no gold ({GOLD_FILE})",
+            code="no_gold",
+            remedy="Name another environment, or the path of a script.",
+            param="gold",
+        )
+    return script
 
 
 main = COMMAND.entry_point(serve_engine)

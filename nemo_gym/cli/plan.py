@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_folded
 
 
 class PlanKeys(Keys):
@@ -59,7 +59,7 @@ def plan(keys: PlanKeys) -> int:
         print(json.dumps(asdict(made), indent=2))
     else:
         for line in describe_plan(made):
-            print(line)
+            print_folded(line)
     return ExitCode.COMPLETE
 
 

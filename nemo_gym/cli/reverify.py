@@ -27,7 +27,18 @@ if TYPE_CHECKING:
 
 
 class ReverifyKeys(LimitOptions, OutputKeys):
-    input_jsonl_fpath: str = Field(description="The scored rows of a run, beside its other files.")
+    input_jsonl_fpath: str = Field(
+        description="The scored rows of a run, beside its other files; with `input_format=atif`, trajectories."
+    )
+    input_format: Literal["rows", "atif"] = Field(
+        "rows",
+        description="`atif`: the input is a trajectory (.json), lines of them, or a folder of Harbor's trials.",
+    )
+    task_rows: str | None = Field(
+        None,
+        description="With `input_format=atif`: the dataset whose rows have what the verifier needs, found by the "
+        "`task_id`, `id`, `name` or `uuid` of a trajectory's task. Trajectories that this gym exported have it.",
+    )
     judge_failed_only: bool = Field(
         False, description="Keep existing rewards, and verify only rollouts whose judge failed."
     )
@@ -132,7 +143,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
         limits=keys.limits,
         stop_after_identical_failures=keys.stop_after_identical_failures,
     )
-    stored = StoredRun(Path(keys.input_jsonl_fpath))
+    stored = StoredRun(_find_input(keys, config))
     RunFiles.from_output(settings.output).refuse_inputs(stored.files.present())
     survey = Survey.from_run(stored)
     agents = set(survey.verifiable.values())
@@ -147,6 +158,40 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     code = run_in_loop(_reverify(settings, stored, survey, part, keys))
     stored.close()
     return code
+
+
+def _find_input(keys: ReverifyKeys, config: GlobalConfig) -> Path:
+    """Return the file of scored rows. That of trajectories is made, beside the output. Raises ConfigError."""
+    given = Path(keys.input_jsonl_fpath)
+    if keys.input_format == "rows":
+        if keys.task_rows is not None:
+            raise ConfigError("`task_rows` needs `input_format=atif`", code="no_trajectories")
+        return given
+    from nemo_gym.rollouts.lookback.trajectories import read_rows, read_task_rows
+    from nemo_gym.rollouts.output.files import find_ending
+    from nemo_gym.rollouts.output.inputs import refuse_inputs
+    from nemo_gym.rollouts.plan.dataset import locate
+
+    tasks = read_task_rows(locate(Path(keys.task_rows))) if keys.task_rows is not None else {}
+    found = read_rows(given, tasks, _find_agent(config))
+    output = Path(keys.output_jsonl_fpath)
+    rows = output.with_name(f"{output.name.removesuffix(find_ending(output) or '')}_trajectories.jsonl")
+    refuse_inputs([rows], [given])
+    found.write(rows)
+    print(f"{given}: {found.describe()}; their rows are in {rows}", file=sys.stderr)
+    return rows
+
+
+def _find_agent(config: GlobalConfig) -> str:
+    """Return the agent whose environment verifies foreign trajectories: the only one. Raises ConfigError."""
+    names = [server.name for server in config.servers if AGENT_TYPE in config.data[server.name]]
+    if len(names) != 1:
+        raise ConfigError(
+            f"the configuration has the agents {', '.join(names) or 'none'}, and trajectories need one",
+            code="several_agents",
+            remedy="Verify the trajectories of each environment with its own configuration.",
+        )
+    return names[0]
 
 
 async def _reverify(

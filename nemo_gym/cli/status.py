@@ -45,7 +45,7 @@ def show_status(keys: StatusKeys) -> int:
     elif gyms:
         _print_tables(gyms)
     else:
-        print("no gym is running; start one with ng_run")
+        print("no gym is running; start one with gym env start (ng_run)")
     here = [gym for gym in gyms if Path(gym[0].directory).resolve() == Path.cwd().resolve()]
     if gyms and not here:
         print("no gym runs in this folder; those of other folders are listed", file=sys.stderr)
@@ -81,7 +81,7 @@ def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> No
 
     from nemo_gym.launch.observation import sum_by_node
     from nemo_gym.launch.table import node_table, server_table, tool_lines
-    from nemo_gym.tables import fold_text
+    from nemo_gym.tables import fold_text, terminal_width
 
     console = Console(highlight=False, soft_wrap=True)
     for gym, observations in gyms:
@@ -90,7 +90,7 @@ def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> No
             f"gym{name} of pid {gym.run.pid} in {gym.directory}, up since {gym.run.started_at}; logs: {gym.run.logs}",
             markup=False,
         )
-        width = console.width if sys.stdout.isatty() else None
+        width = terminal_width()
         for line in [*node_table(sum_by_node(gym, observations), width), *server_table(observations, width)]:
             console.print(line)
         for text in tool_lines(observations):

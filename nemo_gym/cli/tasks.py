@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_folded
 
 if TYPE_CHECKING:
     from nemo_gym.rollouts.lookback.telling_tasks import TellingTasks
@@ -49,7 +49,7 @@ def show_tasks(keys: TasksKeys) -> int:
         print(json.dumps(_document(found), indent=2))
     else:
         for line in _describe(found):
-            print(line)
+            print_folded(line)
     return ExitCode.COMPLETE
 
 

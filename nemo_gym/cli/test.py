@@ -11,6 +11,7 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.cli.command import Command, ExitCode, Keys, several, tell
 
 if TYPE_CHECKING:
+    from nemo_gym.authoring.implementations import Implementation
     from nemo_gym.authoring.suites import SuiteResult
 
 
@@ -18,6 +19,9 @@ class TestKeys(Keys):
     __test__ = False
 
     entrypoint: str | list[str] = Field(description="One or more implementations: resources_servers/<name>.")
+    gold: bool = Field(
+        True, description="Also attempt the example tasks with the right replies of data/example_gold.yaml."
+    )
     pytest_args: list[str] = Field(
         default_factory=list,
         description='Additional arguments for pytest, each in quotes: \'+pytest_args=["-x","--tb=short"]\'.',
@@ -26,12 +30,13 @@ class TestKeys(Keys):
 
 COMMAND = Command(
     name="ng_test",
-    summary="Run the tests of an environment, an agent or a model, with its requirements.txt installed.",
+    summary="Run the tests of an environment, an agent or a model, and play an environment's gold.",
     example="ng_test +entrypoint=resources_servers/my_environment",
     keys=TestKeys,
     exit_codes={
-        ExitCode.COMPLETE: "every test passed",
-        ExitCode.FATAL: "a test failed, there are no tests, or their environment could not be built",
+        ExitCode.COMPLETE: "every test passed, and gold has the best reward",
+        ExitCode.FATAL: "a test failed, there are no tests, gold has another reward, or their environment could not be "
+        "built",
         ExitCode.BAD_INPUT: "wrong usage",
         ExitCode.INTERRUPTED: "interrupted",
     },
@@ -49,7 +54,20 @@ def run_tests(keys: TestKeys) -> int:
     for result in results:
         print(describe(result), flush=True)
     is_green = all(result.verdict is Verdict.PASSED for result in results)
-    return ExitCode.COMPLETE if is_green else ExitCode.FATAL
+    played = [_play(each) for each in implementations if keys.gold]
+    return ExitCode.COMPLETE if is_green and all(played) else ExitCode.FATAL
+
+
+def _play(implementation: Implementation) -> bool:
+    """Play the gold of an environment, print the result, and return whether it is the best."""
+    from nemo_gym.authoring.gold import find_gold, play_gold
+
+    script = find_gold(implementation)
+    if script is None:
+        return True
+    result = play_gold(implementation, script)
+    print(result.describe(), flush=True)
+    return result.is_best
 
 
 def describe(result: SuiteResult) -> str:

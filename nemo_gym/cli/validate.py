@@ -54,6 +54,7 @@ def validate(keys: ValidateKeys, config: GlobalConfig) -> int:
         check_output(Path(keys.output_jsonl_fpath), problems)
     isolation = check_isolation(config, problems)
     check_sandbox_providers(config, problems)
+    check_verifiers(config, problems)
     for warning in problems.warnings:
         print(f"{COMMAND.shown_name}: warning: {warning}", file=sys.stderr)
     problems.raise_if_any()
@@ -134,6 +135,15 @@ def check_sandbox_providers(config: GlobalConfig, problems: Problems) -> None:
 
     for problem in find_missing_providers(config.servers, config.data):
         problems.add(problem.where, problem.message, problem.remedy)
+
+
+def check_verifiers(config: GlobalConfig, problems: Problems) -> None:
+    """Check that environments that claim `verified: true` have a card that supports it."""
+    if any(server.config.get("verified") is True for server in config.servers):
+        from nemo_gym import PARENT_DIR
+        from nemo_gym.audit.claims import check_claims
+
+        check_claims(config.servers, PARENT_DIR / "resources_servers", problems)
 
 
 def check_output(file: Path, problems: Problems) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys, several, tell, unusable_address
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_folded, several, tell, unusable_address
 from nemo_gym.failures import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 class ViewKeys(Keys):
     places: str | list[str] = Field(
-        default=["results"], min_length=1, description="Files of scored rows, and folders that hold them."
+        default=["results"],
+        min_length=1,
+        description="Files of scored rows or of ATIF trajectories, and folders that hold them.",
     )
     tokenizer: str | None = Field(
         None,
@@ -58,10 +62,31 @@ COMMAND = Command(
 
 
 def show_rollouts(keys: ViewKeys) -> int:
+    with TemporaryDirectory(prefix="nemo_gym_view_") as folder:
+        places = read_trajectories([Path(place) for place in several(keys.places)], Path(folder))
+        return _show(keys, places)
+
+
+def read_trajectories(places: Sequence[Path], folder: Path) -> list[Path]:
+    """Return the places, with a file of rows in `folder` in the place of each one of trajectories."""
+    from nemo_gym.rollouts.lookback.trajectories import holds_trajectories, read_rows
+
+    found = []
+    for number, place in enumerate(places):
+        if holds_trajectories(place):
+            rows = read_rows(place)
+            print(f"{place}: {rows.describe()}", file=sys.stderr)
+            name = place.name.partition(".")[0] or "trajectories"
+            place = folder / str(number) / f"{name}.jsonl"
+            rows.write(place)
+        found.append(place)
+    return found
+
+
+def _show(keys: ViewKeys, places: Sequence[Path]) -> int:
     from nemo_gym.tokens.vocabulary import read_vocabulary
     from nemo_gym.viewer.finding import find_runs
 
-    places = [Path(place) for place in several(keys.places)]
     runs = find_runs(places)
     vocabulary = read_vocabulary(Path(keys.tokenizer)) if keys.tokenizer else None
     if keys.export is not None:
@@ -80,15 +105,17 @@ def _export(keys: ViewKeys, target: Path, runs: Sequence[Run], vocabulary: Vocab
     page = export_page(runs, RowFilter(keys.row_filter), keys.limit, vocabulary=vocabulary)
     content = page.html.encode()
     write_atomically(target, content)
-    report = {"file": str(target), "bytes": len(content), "note": page.note}
-    line = f"{target} ({len(content) / 1e6:,.1f} MB): {page.note}"
-    print(json.dumps(report) if keys.as_json else line)
+    if keys.as_json:
+        print(json.dumps({"file": str(target), "bytes": len(content), "note": page.note}))
+    else:
+        print_folded(f"{target} ({len(content) / 1e6:,.1f} MB): {page.note}")
     return ExitCode.COMPLETE
 
 
 def _serve(keys: ViewKeys, places: Sequence[Path], runs: Sequence[Run], vocabulary: Vocabulary | None) -> int:
     import uvloop
 
+    from nemo_gym.viewer.audit_pages import find_cards
     from nemo_gym.viewer.server import Viewer
     from nemo_gym.viewer.serving import serve
 
@@ -96,11 +123,10 @@ def _serve(keys: ViewKeys, places: Sequence[Path], runs: Sequence[Run], vocabula
 
     def announce(address: str) -> None:
         address += f"#/{runs[0].id}" if is_one else ""  # a list of one run would be a click for nothing
-        line = (
-            json.dumps({"url": address})
-            if keys.as_json
-            else f"{len(runs)} run{'s' * (len(runs) != 1)} at {address}"
-        )
+        found = f"{len(runs)} run{'s' * (len(runs) != 1)}"
+        if cards := len(find_cards(places)):
+            found += f", {cards} card{'s' * (cards != 1)} of audits (/audits)"
+        line = json.dumps({"url": address}) if keys.as_json else f"{found} at {address}"
         print(line, flush=True)
         Thread(
             target=_tell_unfinished, args=(runs,), daemon=True

@@ -16,6 +16,10 @@ An agent that makes its own model calls gets a base URL and a key, and its calls
         subprocess.run(["agent"], env={"OPENAI_BASE_URL": rollout.base_url, "OPENAI_API_KEY": rollout.key})
     calls = rollout.read()["calls"]
 
+Recorded rollouts of a durable run are forked at any model call (docs/continue_fork_rewind.md):
+
+    forks = gym.fork("results/rollouts.jsonl", turn=3, n=8)
+
 `AsyncGym` is the same for event loops. Leaving the loop early cancels all rollouts in flight, including calls to the
 engine. Failed rollouts have a `failure` and no `reward`. docs/routes.md describes the route.
 

@@ -69,7 +69,7 @@ def find_address(folder: Path | None = None, name: str | None = None) -> GymAddr
         raise ConfigError(
             f"no gym was started in {folder}",
             code="no_gym",
-            remedy="Start one there with ng_run, or use Gym.connect(url=..., token=...).",
+            remedy="Start one there with gym env start (ng_run), or use Gym.connect(url=..., token=...).",
         )
     head, token, ca = (run_in(document).get(key) for key in ("head", "token", "ca"))
     if not isinstance(head, str):

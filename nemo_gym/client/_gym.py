@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
+from nemo_gym.client._blocking_session import BlockingRolloutSession
 from nemo_gym.client._connecting import GymAddress, find_address, locate_gym
 from nemo_gym.client._open_rollout import (
     ROLLOUT_RECORDS,
@@ -19,6 +20,8 @@ from nemo_gym.client._open_rollout import (
     RolloutLimits,
 )
 from nemo_gym.client._rollout import Rollout, build_broken_stream_error, read_line, refusal
+from nemo_gym.client._session import AsyncRolloutSession, RolloutSessionOptions
+from nemo_gym.client._session_connection import EngineTreatment
 from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.processes.event_loop_thread import EventLoopThread, run_blocking
@@ -26,6 +29,8 @@ from nemo_gym.rows.forms import AnyRow
 
 if TYPE_CHECKING:
     import aiohttp
+
+    from nemo_gym.client._forking import ForkOptions
 
 CONNECT_TIMEOUT_S = 10.0
 _PATH = "/rollouts"
@@ -112,8 +117,10 @@ class Gym(_Client):
         server: str = "policy_model",
         drop_in_flight: bool = False,
         reload_weights: bool = False,
-    ) -> None:
+    ) -> dict[str, Any]:
         """Set the policy version of a model server, in all of its processes.
+
+        Returns the `version`, the `previous` one, and the number of calls that were `dropped`.
 
         Args:
             version: recorded in every call and in the rows.
@@ -128,7 +135,7 @@ class Gym(_Client):
         updating = AsyncGym(self.address).update_policy(
             version, server=server, drop_in_flight=drop_in_flight, reload_weights=reload_weights
         )
-        run_blocking("policy update", updating)
+        return run_blocking("policy update", updating)
 
     @contextmanager
     def rollout(
@@ -154,9 +161,78 @@ class Gym(_Client):
         finally:
             rollout.seal()
 
+    def fork(
+        self, rows: str | Path, *, turn: int, n: int = 1, **options: Unpack[ForkOptions]
+    ) -> list[Rollout]:
+        """Return new attempts that share the first `turn` model calls of recorded ones, including failures.
+
+        The run may be going on still. `gym fork --dry-run` tells the cost.
+
+        Args:
+            rows: the file of scored rows of a run whose attempts are kept (`keep_attempts=all`).
+            turn: the shared calls; negative ones count from the end.
+            n: forks of each recorded rollout.
+            options: those of `ForkOptions`.
+
+        Raises:
+            ConfigError: there is no such record or turn, or the gym is not the one that made it; nothing was run.
+            GymError: the forks were stopped, because consecutive ones failed in the same way.
+        """
+        return run_blocking("forks", AsyncGym(self.address).fork(rows, turn=turn, n=n, **options))
+
+    @contextmanager
+    def session(
+        self,
+        *,
+        state: Mapping[str, Any] | None = None,
+        attach: str | None = None,
+        **options: Unpack[RolloutSessionOptions],
+    ) -> Iterator[BlockingRolloutSession]:
+        """Open a session for a trainer that gives tasks and takes groups while rollouts run. It ends with the block.
+
+        Args:
+            state: that of an earlier session (`session.state()`), from which this one goes on.
+            attach: the `id` of a session that is open, which is used instead of a new one.
+            options: those of `RolloutSessionOptions`.
+
+        Raises:
+            InputError: options or state are invalid.
+            TransportError: the gym is unreachable.
+        """
+        with EventLoopThread("rollout session") as loop:
+            opened = AsyncGym(self.address).session(state=state, attach=attach, **options)
+            session = loop.run(opened.__aenter__())
+            try:
+                yield BlockingRolloutSession(loop, session)
+            finally:
+                loop.run(opened.__aexit__(None, None, None))
+
 
 class AsyncGym(_Client):
     """A client of a running gym for event loops."""
+
+    async def fork(
+        self, rows: str | Path, *, turn: int, n: int = 1, **options: Unpack[ForkOptions]
+    ) -> list[Rollout]:
+        """Like `Gym.fork`."""
+        from nemo_gym.client._forking import fork_stored  # most clients fork nothing
+
+        return await fork_stored(self.address, Path(rows), turn, n, options)
+
+    @asynccontextmanager
+    async def session(
+        self,
+        *,
+        state: Mapping[str, Any] | None = None,
+        attach: str | None = None,
+        **options: Unpack[RolloutSessionOptions],
+    ) -> AsyncIterator[AsyncRolloutSession]:
+        """Like `Gym.session`."""
+        session = AsyncRolloutSession(self, options)
+        try:
+            yield await (session.attach(attach) if attach is not None else session.open(state))
+        finally:
+            await session.close()
 
     @asynccontextmanager
     async def rollout(
@@ -193,11 +269,11 @@ class AsyncGym(_Client):
         url = self.address.url
         body = json.dumps({"rows": list(rows), "num_repeats": num_repeats, **options}).encode()
         is_complete = False
-        with _errors_named(url):
+        with errors_named(url):
             async with self._session() as session, session.post(url + _PATH, data=BytesIO(body)) as answer:
                 if answer.status != HTTPStatus.OK:
                     raise refusal(answer.status, await answer.read(), url)
-                async for line in _lines(answer.content):
+                async for line in split_lines(answer.content):
                     rollout = read_line(line)
                     if rollout is None:
                         is_complete = True  # read on to the end of the body: leaving would abort the call
@@ -213,12 +289,29 @@ class AsyncGym(_Client):
         server: str = "policy_model",
         drop_in_flight: bool = False,
         reload_weights: bool = False,
-    ) -> None:
+    ) -> dict[str, Any]:
         """Like `Gym.update_policy`."""
         update = {"version": version, "drop_in_flight": drop_in_flight, "reload_weights": reload_weights}
+        return await self._tell(server, "/policy_version", update)
+
+    @asynccontextmanager
+    async def _paused(self, server: str, engine: EngineTreatment) -> AsyncIterator[None]:
+        """Pause a model server and its engines in the block. Raises the errors of `update_policy`."""
+        if engine == "none":
+            yield
+            return
+        try:
+            await self._tell(server, "/ng-pause", {"mode": engine})
+            yield
+        finally:
+            await self._tell(server, "/ng-resume", {})
+
+    async def _tell(self, server: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Post to a control route of a model server."""
         async with self._session() as session:
             url = await self._find_url(session, server)
-            await self._exchange(session, url, "POST", "/policy_version", json.dumps(update).encode())
+            told: dict[str, Any] = await self._exchange(session, url, "POST", path, json.dumps(body).encode())
+        return told
 
     async def _find_url(self, session: aiohttp.ClientSession, server: str) -> str:
         """Return the URL of a model server, or of its first process."""
@@ -239,7 +332,7 @@ class AsyncGym(_Client):
         self, session: aiohttp.ClientSession, url: str, method: str, path: str, body: bytes | None = None
     ) -> Any:
         """Return the JSON of an answer."""
-        with _errors_named(url):
+        with errors_named(url):
             async with session.request(method, url + path, data=body) as answer:
                 content = await answer.read()
         if answer.status != HTTPStatus.OK:
@@ -263,7 +356,7 @@ class AsyncGym(_Client):
 
 
 @contextmanager
-def _errors_named(url: str) -> Iterator[None]:
+def errors_named(url: str) -> Iterator[None]:
     """Convert the errors of aiohttp into `TransportError`."""
     import aiohttp  # imported here because it takes a tenth of a second
 
@@ -281,14 +374,14 @@ def _errors_named(url: str) -> Iterator[None]:
             f"no gym answers at {url} ({error})",
             code="connect_refused",
             retryable=True,
-            remedy="Start it with ng_run.",
+            remedy="Start it with gym env start (ng_run).",
             peer=url,
         ) from error
     except (aiohttp.ClientError, OSError) as error:
         raise build_broken_stream_error(url, error) from error
 
 
-async def _lines(content: Any) -> AsyncIterator[bytes]:
+async def split_lines(content: Any) -> AsyncGenerator[bytes, None]:
     """Yield the lines of a body, without a limit on their length."""
     parts: list[bytes] = []
     async for chunk in content.iter_any():

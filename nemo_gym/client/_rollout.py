@@ -77,6 +77,14 @@ class Rollout:
         return read_response(self.row)
 
     @property
+    def policy_versions(self) -> tuple[int | str, ...]:
+        """The versions of the policy with which its calls were stamped, each once (docs/tokens.md)."""
+        from nemo_gym.rows.calls import read_calls
+
+        stamped = [v for call in read_calls(self.row) for v in (call.policy_version, call.policy_version_end)]
+        return tuple(dict.fromkeys(version for version in stamped if version is not None))
+
+    @property
     def segments(self) -> list[Segment]:
         """The token sequences to train on, the main one first; empty if token ids were not requested."""
         from nemo_gym.rows.calls import read_calls

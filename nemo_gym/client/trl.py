@@ -47,7 +47,7 @@ def build_trl_columns(
         if rollout.reward is None or rollout.is_masked:
             continue
         if rollout.is_tamperable and not allow_tamperable:
-            raise _tamperable(rollout)
+            raise build_tamperable_error(rollout)
         scored += 1
         first = next(iter(rollout.segments), None)
         if first is not None and not learns_grammar:
@@ -89,7 +89,8 @@ def _build_columns(segment: Segment) -> dict[str, Any]:
     }
 
 
-def _tamperable(rollout: Rollout) -> ConfigError:
+def build_tamperable_error(rollout: Rollout) -> ConfigError:
+    """Return the error for a reward that the rollout's answer could have forged."""
     return ConfigError(
         f"the reward of task {rollout.task} is tamperable: its answer ran beside its tests",
         code="tamperable_rewards",

@@ -133,13 +133,21 @@ class _Files:
             if isinstance(item, Scalar) and isinstance(item.value, str)
         ]
         if not isinstance(paths, ListTree) or len(texts) != len(items):
+            verbs = self._suggest_verbs(paths.value) if isinstance(paths, Scalar) else None
             self.problems.add_gap(
-                paths.where, f"`{CONFIG_PATHS}` must be a list of files.", "Write [a.yaml,b.yaml]."
+                paths.where, f"`{CONFIG_PATHS}` must be a list of files.", verbs or "Write [a.yaml,b.yaml]."
             )
         self.named |= {name for text, _ in texts for name in paths_in(text)}
         return resolve_texts(texts, {**own_keys, **self.scope}, self.problems)
 
+    def _suggest_verbs(self, name: object) -> str | None:
+        from nemo_gym.config.components import suggest_verbs  # only for a wrong name
+
+        return suggest_verbs(str(name), self.working_directory)
+
     def _remedy_for_missing(self, name: str) -> str:
+        if (verbs := self._suggest_verbs(name)) is not None:
+            return verbs
         places = map(str, search_roots(self.working_directory))
         looked = f"Looked in {' and '.join(places)}." if not Path(name).is_absolute() else ""
         neighbours = {

@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from nemo_gym.config.problems import Location, Problems
@@ -187,7 +188,11 @@ def _syntax_remedy(action: str, key: str, value: str, is_secret: bool) -> str:
 def _remedy_for_word(word: str) -> str:
     if word.endswith((".yaml", ".yml")):
         return f"For a configuration file, write '+config_paths=[{word}]'."
+    from nemo_gym.config.components import suggest_verbs  # only for a wrong command line
+
     key = word.lstrip("+-")
+    if key == word and (verbs := suggest_verbs(word, Path.cwd())) is not None:
+        return verbs
     return f"Write +{key}=<value>, or ~{key} to delete the key."
 
 

@@ -13,9 +13,11 @@ from nemo_gym.config.keys import GlobalKeys, is_pointless, own_address
 from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.servers import is_server_block
+from nemo_gym.config.spelling import suggest_option
 from nemo_gym.config.tree import DIRECTIVE_TEXT, DictTree, Scalar, Tree, leaves
 from nemo_gym.names import ALLOW_UNSANDBOXED, ALLOWED_HOSTS, OPEN_NETWORK
 
+TOKEN_ID_CAPTURE_BLOCK = "token_id_capture"
 RISKS = {ALLOW_UNSANDBOXED: "true", OPEN_NETWORK: "true", ALLOWED_HOSTS: "[...]"}
 """Keys with which a user accepts a risk, and a value for messages."""
 
@@ -43,7 +45,8 @@ def fill_defaults(root: DictTree, data: dict[str, Any], problems: Problems) -> G
 
 
 def check_sources(root: DictTree, env: DictTree, problems: Problems) -> None:
-    """Check that keys with which a user accepts a risk do not come from the files of an environment."""
+    """Check keys that a gym cannot honour, and that a risk is not accepted by the files of an environment."""
+    _refuse_external_staging(root, problems)
     own_sources = {COMMAND_LINE, INITIAL.source, env.where.source}
     for key, value in RISKS.items():
         tree = root.entries.get(key)
@@ -53,6 +56,19 @@ def check_sources(root: DictTree, env: DictTree, problems: Problems) -> None:
                 f"A configuration file may not set {key!r}.",
                 f"Remove it. `env.yaml` and the command line of the command that starts the gym (+{key}={value}) may.",
             )
+
+
+def _refuse_external_staging(root: DictTree, problems: Problems) -> None:
+    """Report that tokens are staged outside of the gym, which a trainer would miss at its first rollout."""
+    block = root.entries.get(TOKEN_ID_CAPTURE_BLOCK)
+    asked = block.entries.get("external_staging") if isinstance(block, DictTree) else None
+    if isinstance(asked, Scalar) and asked.value:
+        problems.add(
+            asked.where,
+            f"{TOKEN_ID_CAPTURE_BLOCK}.external_staging is not supported.",
+            "Turn token_capture off in the trainer: rows carry the tokens that the model servers capture, in the "
+            "fields that trainers read (return_token_id_information; docs/tokens.md).",
+        )
 
 
 def _is_right(key: str, value: Any) -> bool:
@@ -86,7 +102,7 @@ def report_unknown_keys(
         if key in read or is_server_block(tree) or (_is_null(tree) and tree.overridden):
             continue
         message = f"The key {key!r} is not used."
-        remedy = did_you_mean(key, {*known, *_list_servers(root)})
+        remedy = did_you_mean(key, {*known, *_list_servers(root)}) or suggest_option(key)
         is_anchor = isinstance(data.get(key), dict | list) and tree.where.source != COMMAND_LINE
         if is_anchor or tree.where == INITIAL:
             problems.warn(f"{tree.where}: {message}{f' {remedy}' if remedy else ''}")

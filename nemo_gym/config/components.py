@@ -111,6 +111,17 @@ def has_component(kind: ComponentKind, name: str, working_directory: Path) -> bo
     return any(_find_in_root(root, kind, name) for root in _rank_roots(working_directory))
 
 
+def suggest_verbs(name: str, working_directory: Path) -> str | None:
+    """Return how the environment or benchmark `name` is started by its name; None if there is none."""
+    kinds = (ENVIRONMENT, BENCHMARK, RESOURCES_SERVER)
+    if not any(has_component(kind, name, working_directory) for kind in kinds):
+        return None
+    return (
+        f"{name!r} is a name, and no file: `gym env start {name}` starts its servers, and `gym eval run {name}` "
+        "attempts its tasks."
+    )
+
+
 def find_config_at(text: str, problems: Problems) -> NamedFile | None:
     """Return the configuration at a path: a YAML file, or the folder of a component."""
     path = Path(text).expanduser().absolute()

@@ -169,7 +169,9 @@ class GlobalKeys(BaseModel, extra="ignore", frozen=True):
         default_factory=list, description="Ports that are not assigned to servers."
     )
     dry_run: bool = Field(
-        False, description="Prepare the environments of servers, then stop without starting them."
+        False,
+        description="Prepare the environments of servers, then stop without starting them; a collection tells what it "
+        "will spend.",
     )
     startup_timeout_s: float = Field(
         600.0, gt=0, description="Seconds that a server may take until its first response."

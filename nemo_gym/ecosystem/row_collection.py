@@ -6,18 +6,26 @@ The servers are those of a running gym, found through its head server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from aiohttp import ClientError
 from pydantic import Field
 
 from nemo_gym.clock import monotonic
 from nemo_gym.config.types import BaseServerConfig
-from nemo_gym.failures import TransportError
+from nemo_gym.ecosystem.row_dispatch import (
+    StartLimit,
+    assign_agents,
+    build_request_failure,
+    repeat_examples,
+)
+from nemo_gym.failures import GymError, TransportError
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.discovery import find_gym
@@ -27,9 +35,8 @@ from nemo_gym.rollouts.run.required_servers import list_server_users
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.calls import convert_for_trainers
-from nemo_gym.rows.compose import assign_agent
-from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
-from nemo_gym.rows.parts import read_agent, read_task_source, require_agent
+from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow, TaskRow
+from nemo_gym.rows.parts import require_agent
 from nemo_gym.transport import read_reply_failure
 from nemo_gym.transport.moving_directory import NODE_LOST
 from nemo_gym.transport.server_client import (
@@ -40,28 +47,7 @@ from nemo_gym.transport.server_client import (
 )
 
 _ATTEMPTS = 3
-
-
-def _assign_agents(
-    examples: Iterable[AnyRow], config: Mapping[str, Any], server: str | None
-) -> list[TaskRow]:
-    """Return the rows, whose agents are also set in place: the only agent that uses the server of a `task_source`.
-
-    `server` is the agent of all rows if it is not None. A row whose agent is not known stays as it is.
-    """
-    users, rows = list_server_users(config), []
-    for row in examples:
-        own = (
-            [server]
-            if server is not None
-            else []
-            if read_agent(row)
-            else users.get(read_task_source(row), [])
-        )
-        if len(own) == 1 and isinstance(row, MutableMapping):
-            row.update(assign_agent(TaskRow(dict(row)), own[0]))
-        rows.append(TaskRow(dict(row)))
-    return rows
+_T = TypeVar("_T")
 
 
 class SharedRolloutCollectionConfig(RoutingOptions, CompletenessOptions, extra="forbid"):
@@ -123,41 +109,49 @@ class RolloutCollectionHelper:
         examples: Iterable[AnyRow],
         head_server_config: BaseServerConfig | None = None,
         semaphore: AbstractAsyncContextManager[Any] | None = None,
-        *,
+        route_failures_to_sidecar: bool = False,
         environment_server_name: str | None = None,
+        *,
         max_resident_tasks: int | None = None,
+        dispatch_budget_s: float | None = None,
+        drain_margin_s: float | None = None,
         latency_tracker: DispatchLatencyTracker | None = None,
-    ) -> Iterator[Awaitable[tuple[TaskRow, ScoredRow]]]:
+    ) -> Iterator[Awaitable[tuple[TaskRow, ScoredRow | FailureRow]]]:
         """Return awaitables in the order in which rollouts finish; each returns the row and the scored row.
 
-        Token ids are in the fields that trainers read, for every form of `token_fields` (docs/tokens.md). Call it
-        inside a running event loop. `semaphore` and `max_resident_tasks` bound the rollouts in flight. The agent of a
-        row that names only its `task_source` is set in place before it returns; `environment_server_name` is that of
-        every row. A failed rollout raises an exception with `.status`, an error answer also `.response_content`. A row
-        whose node was lost is attempted up to three times. `latency_tracker` gets the seconds of each.
+        Call it inside a running event loop. Token ids are in the fields that trainers read (docs/tokens.md). The agent
+        of a row that names only its `task_source` is set in place before it returns; `ConfigErrors` for none or
+        several. A failed rollout raises an exception with `.status`, or returns a row without a reward
+        (`route_failures_to_sidecar`). A row that would start after `dispatch_budget_s`, less `drain_margin_s`, returns
+        one of the class `cancelled`. A row whose node was lost is attempted up to three times.
         """
         client = self.setup_server_client(head_server_config)
-        gate = semaphore if semaphore is not None else nullcontext()
-        resident = asyncio.Semaphore(max_resident_tasks) if max_resident_tasks is not None else nullcontext()
-        rows = _assign_agents(examples, client.global_config_dict, environment_server_name)
+        resident = asyncio.Semaphore(max_resident_tasks) if max_resident_tasks else nullcontext()
+        rows = assign_agents(examples, client.global_config_dict, environment_server_name)
+        limit = StartLimit(dispatch_budget_s, drain_margin_s, latency_tracker or DispatchLatencyTracker())
         left = len(rows)
 
-        async def run(row: TaskRow) -> tuple[TaskRow, ScoredRow]:
+        async def run(row: TaskRow) -> tuple[TaskRow, ScoredRow | FailureRow]:
             nonlocal left
             try:
-                async with resident, gate:
-                    began = monotonic()
-                    reply = await self._post(client, row)
-                    if latency_tracker is not None:
-                        latency_tracker.record(monotonic() - began)
+                async with resident, semaphore or nullcontext():
+                    return row, limit.drain_row() or await self._attempt(client, row, limit)
+            except (ClientError, GymError, ValueError, TimeoutError) as error:
+                return row, build_request_failure(error, raises=not route_failures_to_sidecar)
             finally:
                 left -= 1
                 if not left:
                     client.caller().stop_following()
-            await raise_for_status(reply)
-            return row, convert_for_trainers(await get_response_json(reply))
 
-        return iter(asyncio.as_completed([run(row) for row in rows]))
+        return _complete_in_order([run(row) for row in rows])
+
+    async def _attempt(self, client: ServerClient, row: TaskRow, limit: StartLimit) -> ScoredRow:
+        began = monotonic()
+        reply = await self._post(client, row)
+        await raise_for_status(reply)
+        result = await get_response_json(reply)
+        limit.tracker.record(monotonic() - began)
+        return convert_for_trainers(result)
 
     async def _post(self, client: ServerClient, row: TaskRow) -> ServerReply:
         """Return the answer of the row's agent. Raises `TransportError` if it cannot be reached."""
@@ -173,13 +167,32 @@ class RolloutCollectionHelper:
             await asyncio.sleep(self.pause_s)
         raise AssertionError("the last attempt returns or raises")
 
+    @staticmethod
+    def resolve_task_sources(examples: Iterable[AnyRow], global_config_dict: Mapping[str, Any]) -> None:
+        """Set the agents of rows that name only their `task_source`. Raises `ConfigErrors` for those without one."""
+        assign_agents(examples, global_config_dict)
+
     def preprocess_examples(
-        self, examples: Iterable[AnyRow], head_server_config: BaseServerConfig | None = None
-    ) -> list[AnyRow]:
-        """Return rows with the agents of their `task_source`, which are set in place."""
-        given = list(examples)
-        _assign_agents(given, self.setup_server_client(head_server_config).global_config_dict, None)
-        return given
+        self,
+        examples: Iterable[AnyRow],
+        *,
+        agent_map: Mapping[str, str] | None = None,
+        fan_out: Mapping[str, Sequence[str]] | None = None,
+        num_repeats: int | Mapping[str, int] = 1,
+        num_repeats_add_seed: bool = False,
+        global_config_dict: Mapping[str, Any] | None = None,
+    ) -> list[TaskRow]:
+        """Return copies of rows for their agents and repeats, numbered by task and rollout; the rows stay as they are.
+
+        `global_config_dict` finds the agents of rows that name only their `task_source`. Raises `ConfigErrors` for
+        rows without an agent or with other faults.
+        """
+        by_agent = num_repeats if isinstance(num_repeats, Mapping) else {}
+        routing = Routing(
+            agent_map or {}, fan_out or {}, by_agent, list_server_users(global_config_dict or {})
+        )
+        repeats = num_repeats if isinstance(num_repeats, int) else 1
+        return repeat_examples(list(examples), routing, repeats, add_seed=num_repeats_add_seed)
 
     async def run_from_config(self, config: RolloutCollectionConfig) -> CollectSummary:
         """Collect from a dataset file with the gym started in this folder."""
@@ -189,3 +202,8 @@ class RolloutCollectionHelper:
             return await collect(config.to_settings(), caller, gym)
         finally:
             await caller.transport.close()
+
+
+def _complete_in_order(runs: Sequence[Coroutine[Any, Any, _T]]) -> Iterator[Awaitable[_T]]:
+    """Start `runs` in their order once the first is requested, and yield them in the order in which they finish."""
+    yield from asyncio.as_completed([asyncio.ensure_future(run) for run in runs])

@@ -49,11 +49,12 @@ PREFLIGHT_RETRY = RetryBudget(attempts=2, seconds=1.0, is_logged=False)
 
 
 class EngineRefused(EngineError):
-    """The engine replied with an error; `overflow` has the token counts of a context overflow."""
+    """The engine replied with an error: its HTTP status, and the token counts of a context overflow."""
 
-    def __init__(self, refusal: EngineRefusal) -> None:
+    def __init__(self, refusal: EngineRefusal, status: int) -> None:
         super().__init__(refusal.failure.message, code=refusal.failure.code)
         self.failure = refusal.failure
+        self.engine_status = status
         self.overflow: Overflow | None = refusal.overflow
 
 
@@ -263,7 +264,9 @@ class UpstreamEngine:
         reply, url = answer
         refusal = engine_failure(reply.status, reply.headers, reply.body, peer=url)
         message = hide_in_text(refusal.failure.message, self._secrets)
-        return EngineRefused(refusal._replace(failure=replace(refusal.failure, message=message)))
+        return EngineRefused(
+            refusal._replace(failure=replace(refusal.failure, message=message)), reply.status
+        )
 
     # --- Models -------------------------------------------------------------------------------------------------
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import secrets
 from abc import abstractmethod
-from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
@@ -22,7 +20,6 @@ from nemo_gym.engines.gateway.calls import RolloutCalls, install_model_call_capt
 from nemo_gym.engines.gateway.control import RolloutControl
 from nemo_gym.engines.gateway.openings import Openings
 from nemo_gym.engines.record.files import RecordWriter
-from nemo_gym.engines.record.store import capture_folder
 from nemo_gym.failures import Boundary
 from nemo_gym.names import CALL_ROUTES
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
@@ -31,16 +28,14 @@ from nemo_gym.responses.messages_request import convert_message_request
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.base import BaseServer, SimpleServer
+from nemo_gym.serving.durability import add_durable_runs, capture_folder
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import request_object
-from nemo_gym.transport.control import DURABLE_RUNS
 from nemo_gym.transport.memory import collect_reply
 from nemo_gym.transport.request_body import WholeBody
 
 if TYPE_CHECKING:
-    from nemo_gym.engines.attempts.control import DurableRuns
-
-_DURABLE_RUNS = "durable_runs"
+    from nemo_gym.engines.attempts.calls import AttemptCalls
 
 
 class BaseResponsesAPIModelConfig(BaseRunServerInstanceConfig):
@@ -71,7 +66,6 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
 
     def new_app(self) -> GymApp:
         app = super().new_app()
-        # Tests of authors pass a mock of the client, which has no configuration.
         configuration = getattr(self.server_client, "global_config_dict", None)
         self._install_gateway(app, configuration)
         install_model_call_capture(app, configuration, self.config.name)
@@ -81,7 +75,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
     def _install_gateway(self, app: GymApp, configuration: Any) -> None:
         given, name = bootstrap.current(), self.config.name or type(self).__name__
         openings = Openings(
-            capture_folder(configuration if isinstance(configuration, Mapping) else {}),
+            capture_folder(configuration),
             given.cookie_key if given is not None else secrets.token_hex(32),
         )
         process = f"{name}.{given.replica if given else 0}"
@@ -92,7 +86,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         )
         app.layers.append(calls)
         RolloutControl(openings, calls).add_routes(app)
-        _add_durable_runs(app, openings.root / _DURABLE_RUNS, name, process)
+        add_durable_runs(app, openings.root, partial(_build_attempt_calls, name, process))
 
     @abstractmethod
     async def responses(self, body: ResponseCreateParams = Body()) -> Response: ...
@@ -101,21 +95,10 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
     async def chat_completions(self, body: ChatCompletionCreateParams = Body()) -> ChatCompletion: ...
 
 
-def _add_durable_runs(app: GymApp, folder: Path, name: str, process: str) -> None:
-    """Add the route that tells of durable runs. Nothing is imported for them before the first."""
+def _build_attempt_calls(name: str, process: str) -> AttemptCalls:
+    from nemo_gym.engines.attempts.calls import AttemptCalls  # of no other run
 
-    @cache
-    def open_runs() -> DurableRuns:
-        from nemo_gym.engines.attempts.control import DurableRuns
-
-        return DurableRuns(app, folder, name, process)
-
-    async def tell_durable_run(request: Request) -> dict[str, Any]:
-        return open_runs().tell(await request_object(request))
-
-    app.post(DURABLE_RUNS, include_in_schema=False)(tell_durable_run)
-    if folder.is_dir():
-        open_runs()
+    return AttemptCalls(name, process)
 
 
 async def answer_message(request: Request) -> HttpResponse:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from nemo_gym.config import bootstrap
 from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
+from nemo_gym.engines.pausing import CallGate, PausedServer, ServerPausing
 from nemo_gym.engines.record.tape import current_tape
 from nemo_gym.failures import EngineError
 from nemo_gym.tokens.records import PolicyVersion
@@ -55,9 +56,14 @@ class ServedPolicy:
     def __init__(self) -> None:
         self.version: PolicyVersion | None = None
         """None until the first update."""
+        self.gate = CallGate()
         self._working: dict[asyncio.Task[Any], PolicyVersion | None] = {}
         """Task of a call → the version at its start."""
         self._dropped: set[asyncio.Task[Any]] = set()
+
+    def build_pausing(self, server: PausedServer, engine: UpstreamEngine) -> ServerPausing:
+        """Return the routes that pause a model server and its engine."""
+        return ServerPausing(server, engine, self.gate)
 
     async def show(self) -> dict[str, Any]:
         """Return the version with which calls begin; None before the first update."""

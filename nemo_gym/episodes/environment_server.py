@@ -24,6 +24,7 @@ from nemo_gym.protocol.episodes import BaseEpisodeRequest, BaseEpisodeResponse, 
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import dump_body, parse_body
+from nemo_gym.serving.run_gate import add_run_gate
 from nemo_gym.transport.rollout_context import rollout_context
 
 log = logging.getLogger(__name__)
@@ -112,6 +113,7 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
         app.post("/run")(self._run_route)
+        add_run_gate(app)
         app.post("/aggregate_metrics")(self.aggregate_metrics)
         return app
 

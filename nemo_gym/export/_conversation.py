@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import orjson
 from pydantic import Field
@@ -24,7 +24,7 @@ from nemo_gym.responses.harness_requests import keep_known_fields
 from nemo_gym.responses.history_items import is_chat_shaped
 from nemo_gym.responses.turns import read_request_items
 from nemo_gym.rows.parts import read_output
-from nemo_gym.tokens.reasons import SegmentReason
+from nemo_gym.tokens.reasons import SegmentReason, UntrainedReason
 from nemo_gym.tokens.records import CARRIED_FIELDS, RECORD_FIELD
 
 Message = dict[str, Any]
@@ -56,14 +56,17 @@ class ChatTranscript:
     """The messages of a rollout. All content is text."""
 
     prompt: list[Message]
+    """In a fork with the turns that it shares with its parent, which are trained there."""
     completion: list[Message]
-    """From the policy's first message to its last."""
+    """From the policy's first message of its own to its last."""
     sampled: frozenset[int]
     """The indices in `completion` of the messages that the policy wrote."""
     tools: list[dict[str, Any]]
     """Tools in the form of Chat Completions."""
     losses: tuple[Loss, ...]
     """The losses if the whole completion is trained on."""
+    shared_turns: int = 0
+    """The policy's turns in the prompt of a fork."""
 
     @property
     def messages(self) -> list[Message]:
@@ -74,6 +77,12 @@ class ChatTranscript:
         """The losses if every assistant message is trained on, including those of the prompt."""
         has_examples = any(message["role"] == "assistant" for message in self.prompt)
         return (*self.losses, *([Loss.UNSAMPLED_TURNS] if has_examples else []))
+
+    def require_own_turns(self) -> Self:
+        """Raise `Unsuitable` for a fork, whose shared turns would be trained once more with its messages."""
+        if self.shared_turns:
+            raise Unsuitable(LeftOut.SHARED_TURNS)
+        return self
 
     @property
     def tools_column(self) -> dict[str, str]:
@@ -90,6 +99,12 @@ class TextFormat(Format[TextOptionsT]):
     def chats(self, group: Group) -> Iterator[tuple[ScoredRollout, ChatTranscript]]:
         """Yield the group's selected rollouts with their messages; leave out those without."""
         return self.report.suitable(group.selected, lambda rollout: read_conversation(rollout, self.options))
+
+    def whole_chats(self, group: Group) -> Iterator[tuple[ScoredRollout, ChatTranscript]]:
+        """Yield those of which every message of the policy can be trained on."""
+        return self.report.suitable(
+            group.selected, lambda rollout: read_conversation(rollout, self.options).require_own_turns()
+        )
 
     def first_chat(self, group: Group) -> Iterator[tuple[ScoredRollout, ChatTranscript]]:
         """Yield the first rollout that has messages, for formats with one row per task; leave out the others."""
@@ -124,6 +139,10 @@ def read_conversation(
     sampled = frozenset(place for place in turns if _SAMPLED in completion[place])
     if not sampled:
         raise Unsuitable(LeftOut.NO_ANSWER)
+    shared = sum(member(item, RECORD_FIELD, "untrained") == UntrainedReason.OF_PARENT for item in output)
+    if shared:
+        prompt, completion, sampled = _split_after(shared, prompt, completion, sampled)
+        turns = [place for place, message in enumerate(completion) if message["role"] == "assistant"]
     if len(sampled) < len(turns):
         losses.add(Loss.UNSAMPLED_TURNS)
     if options.reasoning == "drop" and any(member(item, "type") == "reasoning" for item in [*given, *output]):
@@ -135,6 +154,22 @@ def read_conversation(
         sampled=sampled,
         tools=body.get("tools", []),
         losses=tuple(losses),
+        shared_turns=shared,
+    )
+
+
+def _split_after(
+    shared: int, prompt: list[Message], completion: list[Message], sampled: frozenset[int]
+) -> tuple[list[Message], list[Message], frozenset[int]]:
+    """Return prompt and completion with the first `shared` turns of the policy in the prompt."""
+    own = sorted(sampled)[shared:]
+    if not own:
+        raise Unsuitable(LeftOut.NO_ANSWER)
+    first = own[0]
+    return (
+        [*prompt, *completion[:first]],
+        completion[first:],
+        frozenset(place - first for place in own),
     )
 
 

@@ -80,7 +80,7 @@ def _import_pyarrow() -> Any:
         raise ConfigError(
             "Parquet needs pyarrow, which is not installed",
             code="pyarrow_missing",
-            remedy="pip install pyarrow, or write .jsonl.",
+            remedy="pip install 'nemo_gym[export]', or write .jsonl.",
         ) from error
     return pyarrow
 

@@ -144,6 +144,9 @@ class Dpo(TextFormat[DpoOptions]):
         unpaired: LeftOut,
     ) -> None:
         paired, fitting = _names_in(pairs), _names_in(possible)
+        are_equal = not any(_is_better(a, b) for a in answers for b in answers)
+        if len(answers) > 1 and are_equal and unpaired is LeftOut.UNPAIRED:
+            unpaired = LeftOut.NO_DIFFERENCE
         for answer in answers:
             rollout, chat = answer
             if rollout.name in paired:

@@ -26,7 +26,7 @@ from nemo_gym.json_objects import dump_json
 from nemo_gym.metrics.verdict_tally import lacks_answer
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate
-from nemo_gym.rows.verdict import is_tamperable
+from nemo_gym.rows.verdict import is_tamperable, read_answer_fault
 
 __all__ = ["ExportSettings", "export"]
 
@@ -39,6 +39,7 @@ def export(settings: ExportSettings) -> Report:
     files = RolloutFiles(settings.inputs)
     report = Report()
     target = chosen(_read_options(chosen, settings, files), report)
+    target.output = settings.output
     if target.joins_inputs:
         files.join()
     selection = Selection(
@@ -50,7 +51,8 @@ def export(settings: ExportSettings) -> Report:
     with ExitStack() as stack:
         outputs = _open_outputs(settings, splits, stack)
         report.rows.update({str(path): 0 for path, _ in outputs.values()})
-        for group in files.groups(report, joins_agents=target.joins_agents):
+        kind = {"joins_agents": target.joins_agents, "for_training": target.for_training}
+        for group in files.groups(report, **kind):
             selection.select(group, report)
             path, file = outputs[splits.find_split(group) if splits else ""]
             earlier = report.exported
@@ -183,7 +185,7 @@ class Selection:
     min_reward: float | None = None
     """The lowest reward of the format, for settings without a bound."""
     needs_answer: bool = False
-    """Whether a rollout must end with an answer."""
+    """Whether a rollout must end with an answer that its verifier could judge."""
 
     def select(self, group: Group, report: Report) -> None:
         """Leave out the group's selected rollouts that a filter rejects."""
@@ -198,6 +200,8 @@ class Selection:
             raise Unsuitable(LeftOut.TAMPERABLE)
         if wanted.environments and not any(fnmatchcase(rollout.environment, e) for e in wanted.environments):
             raise Unsuitable(LeftOut.ENVIRONMENT)
+        if self.needs_answer and read_answer_fault(rollout.row) is not None:
+            raise Unsuitable(LeftOut.BROKE_VERIFIER)
         if (reason := self._reject_reward(rollout.reward)) is not None:
             report.rewards[rollout.reward] += 1
             raise Unsuitable(reason)

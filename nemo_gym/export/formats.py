@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -56,11 +57,16 @@ class Format(ABC, Generic[OptionsT]):
     """Write duplicate rows once by default. Formats whose rows name their rollout have none."""
 
     learns_answers: bool = False
-    """Leave out rollouts that end without an answer: the reader trains on the text of answers."""
+    """Leave out rollouts without an answer, or whose answer broke its verifier: the reader trains on judged texts."""
     joins_inputs: bool = False
     """Whether the rollouts of a task that several inputs have are one group."""
     joins_agents: bool = False
     """Whether the rollouts of a task by several agents are one group."""
+
+    for_training: bool = True
+    """False for an exchange of rollouts, which has those that no trainer may see, too."""
+    output: Path
+    """The file to write, beside which a format may have folders."""
 
     def __init__(self, options: OptionsT, report: Report) -> None:
         self.options = options
@@ -87,6 +93,7 @@ _CLASSES: Mapping[str, str] = {
     "prime_rl": "PrimeRl",
     "sharegpt": "ShareGpt",
     "openai": "OpenAi",
+    "atif": "Atif",
 }
 NAMES = tuple(_CLASSES)
 """All formats; each is the module of that name."""
@@ -95,6 +102,12 @@ NAMES = tuple(_CLASSES)
 def find_format(name: str) -> type[Format[Any]]:
     """Return the format of that name, with dashes or underscores. Raises `ConfigError` with the nearest name."""
     wanted = name.replace("-", "_")
+    if wanted == "trl":
+        raise ConfigError(
+            "TRL has a format for each of its trainers",
+            code="unknown_format",
+            remedy="Write sft, dpo, kto or grpo.",
+        )
     if wanted not in _CLASSES:
         raise ConfigError(
             f"there is no format {name!r}",

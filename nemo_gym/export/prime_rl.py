@@ -67,7 +67,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
         return (self._episodes if self.options.form == "traces" else self._answers)(group)
 
     def _answers(self, group: Group) -> Iterator[ExportRecord]:
-        for _, chat in self.chats(group):
+        for _, chat in self.whole_chats(group):
             self.report.export(chat.losses_of_sft)
             yield {"prompt": chat.prompt, "completion": chat.completion, **chat.tools_column}
 
@@ -104,7 +104,8 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
         segments = rollout.read_segments()
         self.options.mask_grammar(segments)
         chat = read_conversation(rollout, self.options)
-        turns = [len(chat.prompt) + place for place in sorted(chat.sampled)]
+        shared = [-1] * chat.shared_turns  # which are in no segment
+        turns = [*shared, *(len(chat.prompt) + place for place in sorted(chat.sampled))]
         if len(turns) != len(rollout.calls):
             raise Unsuitable(LeftOut.UNCONVERTIBLE, "a message combines several model calls")
         graph = _Graph([], [])

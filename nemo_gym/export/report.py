@@ -39,9 +39,17 @@ class LeftOut(_Explained):
         "masked",
         "its environment or agent excluded it from training (`_ng_masked`, `mask_sample`)",
     )
+    FOREIGN = (
+        "foreign",
+        "another program made its trajectory, and not every model call has its tokens (`_ng_foreign`)",
+    )
     TAMPERABLE = (
         "tamperable",
         "its answer ran beside its verifier and could have forged the reward: +allow_tamperable=true exports it",
+    )
+    BROKE_VERIFIER = (
+        "broke_verifier",
+        "its answer broke `verify`, so that its reward judges no text (`answer_fault`)",
     )
     OUTCOME = "outcome", "the outcome is not among +outcomes"
     ENVIRONMENT = "environment", "the agent is not among +environments"
@@ -69,11 +77,21 @@ class LeftOut(_Explained):
         "rewritten_history",
         "the agent rewrote its history, so the messages are not what the policy saw",
     )
+    SHARED_TURNS = (
+        "shared_turns",
+        "it is a fork, and this format would train the turns that it shares with its parent again: choose a format "
+        "with tokens or prompts",
+    )
     PREFILLED_ANSWER = "prefilled_answer", "the answer continues a message of the prompt"
     UNPAIRED = (
         "unpaired",
         "no rollout of its task by its agent in the same input makes a pair with it: attempt each task several times, "
         "or pair rollouts of several inputs and agents by +options.across_runs=true",
+    )
+    NO_DIFFERENCE = (
+        "no_difference",
+        "all usable rollouts of its task have the same reward, so none is better: more attempts, another sampling "
+        "temperature or other tasks can differ, and +options.across_runs=true pairs with several inputs and agents",
     )
     UNPAIRED_ANYWHERE = (
         "unpaired_anywhere",
@@ -141,6 +159,10 @@ class Loss(_Explained):
     )
     LATER_SEGMENTS = "later_segments", "tokens after a rewrite of the token prefix are omitted"
     POLICY_VERSION = "policy_version", "the policy's version is unknown and written as 0"
+    EXTRA = (
+        "extra",
+        "the format has no field for an item, a content or a rewritten history, which only `extra` holds",
+    )
 
 
 class Unsuitable(Exception):
@@ -188,6 +210,8 @@ class Report:
     """Exported rollouts whose equal answer to the same prompt, in another task or input, has the other label."""
     losses: Counter[Loss] = field(default_factory=Counter)
     """Rollouts exported with a loss."""
+    kept_aside: Counter[str] = field(default_factory=Counter)
+    """What only the format's room for other data holds, by kind."""
     origins: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """Exported rollouts by `ORIGIN` of their task folders."""
     runs: list[dict[str, Any]] = field(default_factory=list)
@@ -241,6 +265,7 @@ class Report:
                 loss.value: {"rollouts": count, "what": loss.explanation}
                 for loss, count in self.losses.most_common()
             },
+            "kept_aside": dict(self.kept_aside.most_common()),
             "origins": [
                 {**dict(zip(ORIGIN, origin, strict=True)), "rollouts": count}
                 for origin, count in self.origins.most_common()
@@ -269,6 +294,8 @@ class Report:
             yield "exported with a loss:"
         for loss, count in self.losses.most_common():
             yield f"{count:>9,}  {loss}: {loss.explanation}"
+        for kind, count in self.kept_aside.most_common():
+            yield f"{count:>9,}  only in `extra`: {kind}"
         for origin, count in self.origins.most_common():
             named = (f"{name} {text or 'not stated'}" for name, text in zip(ORIGIN, origin, strict=True))
             yield f"{count:>9,}  rollouts of task folders: {', '.join(named)}"

@@ -30,8 +30,8 @@ from nemo_gym.rows.calls import read_calls
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_at, identity_in, read_repeat, read_task_index
 from nemo_gym.rows.numbering import RowIdentities, prompt_fingerprint
-from nemo_gym.rows.parts import read_agent, read_params, read_task_origin, read_usage
-from nemo_gym.rows.verdict import is_failed, is_masked, read_outcome, read_reward
+from nemo_gym.rows.parts import read_agent, read_fork_group, read_params, read_task_origin, read_usage
+from nemo_gym.rows.verdict import is_failed, is_masked, may_train, read_outcome, read_reward
 from nemo_gym.tokens.records import CallRecord, PolicyVersion
 from nemo_gym.tokens.segments import Segment, build_segments
 
@@ -57,6 +57,11 @@ class ScoredRollout:
     def repeat(self) -> int:
         """The number of the rollout within its task."""
         return read_repeat(self.row)
+
+    @property
+    def fork_group(self) -> str:
+        """The group of a fork: its parent and turn; empty for another rollout."""
+        return read_fork_group(self.row)
 
     @property
     def environment(self) -> str:
@@ -114,22 +119,26 @@ class ScoredRollout:
 
 @dataclass(slots=True)
 class Group:
-    """The rollouts of one task by one agent, in one file unless the export joins its inputs."""
+    """The rollouts of one task by one agent, in one file unless the export joins its inputs.
+
+    The forks of one parent at one turn are a group of their own: they begin alike.
+    """
 
     task: str
     fingerprint: bytes
     """Identifies the task's prompt in any file and on any machine."""
     members: list[ScoredRollout]
-    """The rollouts that are scored and not masked, ordered by repeat."""
+    """The rollouts that are scored and, for a trainer, not masked; ordered by repeat."""
     selected: list[ScoredRollout]
     """The members that passed the filters."""
     agent: str | None = None
     """The agent, if others have rollouts of the task too."""
+    fork_group: str = ""
 
     @property
     def name(self) -> str:
         """The name of the group, within the export."""
-        return self.task if self.agent is None else f"{self.task}:{self.agent}"
+        return ":".join(filter(None, (self.task, self.fork_group, self.agent)))
 
     @property
     def has_equal_rewards(self) -> bool:
@@ -171,14 +180,17 @@ class RolloutFiles:
     def count_largest_group(self) -> int:
         """Return the largest number of rows of a task by one agent."""
         sizes = Counter(
-            (task, read_agent(_parse(line, path)))
+            (task, read_agent(row), read_fork_group(row))
             for path, line, task, _ in self._lines()
             if task is not None
+            for row in [_parse(line, path)]
         )
         return max(sizes.values(), default=0)
 
-    def groups(self, report: Report, *, joins_agents: bool = False) -> Iterator[Group]:
-        """Yield every group with a scored, unmasked rollout, with all of them.
+    def groups(
+        self, report: Report, *, joins_agents: bool = False, for_training: bool = True
+    ) -> Iterator[Group]:
+        """Yield every group with a scored rollout, with all of them; `for_training`: those that may be trained on.
 
         `joins_agents`: the rollouts of all agents at a task are one group. Raises `ConfigError` for a file that is
         damaged or has two scored rows of a rollout.
@@ -199,7 +211,7 @@ class RolloutFiles:
             row = _parse(line, path)
             if path in accounts:
                 accounts[path].add(row)
-            rollout = _read_scored(row, name, task, report)
+            rollout = _read_scored(row, name, task, report, for_training=for_training)
             if rollout is not None:
                 once.add(identity, path, line.number)
                 opened.setdefault(task, []).append(rollout)
@@ -242,14 +254,18 @@ def _parse(line: Line, path: Path) -> AnyRow:
     )
 
 
-def _read_scored(row: AnyRow, name: str, task: str, report: Report) -> ScoredRollout | None:
+def _read_scored(
+    row: AnyRow, name: str, task: str, report: Report, *, for_training: bool
+) -> ScoredRollout | None:
     reward = read_reward(row)
     if is_failed(row):
         reason = LeftOut.FAILED
     elif reward is None:
         reason = LeftOut.UNSCORED
-    elif is_masked(row):
+    elif for_training and is_masked(row):
         reason = LeftOut.MASKED
+    elif for_training and not may_train(row):
+        reason = LeftOut.FOREIGN
     else:
         return ScoredRollout(row, name, task, reward, read_outcome(row))
     report.leave_out(name, reason)
@@ -258,12 +274,15 @@ def _read_scored(row: AnyRow, name: str, task: str, report: Report) -> ScoredRol
 
 def _build_groups(task: str, rollouts: list[ScoredRollout], *, joins_agents: bool) -> Iterator[Group]:
     rollouts.sort(key=lambda rollout: rollout.repeat)
-    by_agent: dict[str, list[ScoredRollout]] = {}
+    by_group: dict[tuple[str, str], list[ScoredRollout]] = {}
     for rollout in rollouts:
-        by_agent.setdefault("" if joins_agents else rollout.environment, []).append(rollout)
-    for agent, members in sorted(by_agent.items()):
+        key = "" if joins_agents else rollout.environment, rollout.fork_group
+        by_group.setdefault(key, []).append(rollout)
+    agents = {agent for agent, _ in by_group}
+    for (agent, fork_group), members in sorted(by_group.items()):
         fingerprint = prompt_fingerprint(members[0].row)
-        yield Group(task, fingerprint, members, list(members), agent if len(by_agent) > 1 else None)
+        named = agent if len(agents) > 1 else None
+        yield Group(task, fingerprint, members, list(members), named, fork_group)
 
 
 # --- Tasks that several runs share ------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class Sft(TextFormat[SftOptions]):
         return (self._token_rows if self.options.form == "tokens" else self._message_rows)(group)
 
     def _message_rows(self, group: Group) -> Iterator[ExportRecord]:
-        for _, chat in self.chats(group):
+        for _, chat in self.whole_chats(group):
             self.report.export(chat.losses_of_sft)
             yield {"messages": chat.messages, **chat.tools_column}
 

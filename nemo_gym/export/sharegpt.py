@@ -46,7 +46,7 @@ class ShareGpt(Format[TextOptions]):
             yield row
 
     def _read(self, rollout: ScoredRollout) -> tuple[list[ExportRecord], ChatTranscript, set[Loss]]:
-        chat = read_conversation(rollout, self.options)
+        chat = read_conversation(rollout, self.options).require_own_turns()
         losses = set(chat.losses_of_sft)
         turns = _join_turns(chat.messages, losses)
         _require_order([turn["from"] for turn in turns])

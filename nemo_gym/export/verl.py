@@ -67,7 +67,7 @@ class Verl(TextFormat[VerlOptions]):
             }
 
     def _read(self, rollout: ScoredRollout) -> ChatTranscript:
-        chat = read_conversation(rollout, self.options)
+        chat = read_conversation(rollout, self.options).require_own_turns()
         for tool in chat.tools if self.options.tools == "column" else ():
             shape = _describe_shape(tool)
             if self._shape is None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import yaml
 from fastapi import FastAPI, Request, Response
@@ -21,6 +21,7 @@ from nemo_gym.names import (
     DIRECTORY_ROUTE,
     DRAIN_TIMEOUT_S,
     HEAD_SERVER,
+    ROLLOUT_SESSIONS_ROUTE,
     RUNS_ROUTE,
     SCALE_ROUTE,
     SERVER_KINDS,
@@ -28,6 +29,9 @@ from nemo_gym.names import (
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport.directory import Directory, base_url, server_block
+
+if TYPE_CHECKING:
+    from nemo_gym.rollouts.control.gym_control import GymControl
 
 
 class ScaleRequest(BaseModel, extra="forbid"):
@@ -46,6 +50,10 @@ class HeadServer(SimpleServer):
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/rollouts"})
     _runs: dict[str, Any] = PrivateAttr(default_factory=dict)
     """The requests for rollouts that go on, by the names in their responses: `RunControl`."""
+    _servers: Any = PrivateAttr(default=None)
+    """The control of the attempts that no run of `_runs` makes: `GymControl`, from its first use on."""
+    _sessions: Any = PrivateAttr(default=None)
+    """The open rollout sessions; None before the first one."""
 
     @classmethod
     def build_server_config(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
@@ -64,6 +72,8 @@ class HeadServer(SimpleServer):
         for path in (RUNS_ROUTE, RUNS_ROUTE + "/{rest:path}"):
             app.get(path, include_in_schema=False)(self.control)
             app.post(path, include_in_schema=False)(self.control)
+        for path in (ROLLOUT_SESSIONS_ROUTE, ROLLOUT_SESSIONS_ROUTE + "/{rest:path}"):
+            app.api_route(path, methods=["GET", "POST", "DELETE"], include_in_schema=False)(self.sessions)
         return app
 
     async def global_config_dict_yaml(self, request: Request) -> str:
@@ -109,11 +119,42 @@ class HeadServer(SimpleServer):
         clocks = Clocks(caller, caller.directory.names(), read_ca(config))
         return RolloutStream(asked, attempter, self._runs, clocks, attempter.tune)
 
+    async def sessions(self, request: Request) -> Any:
+        """Open a rollout session, or use one (`nemo_gym.head._rollout_sessions`)."""
+        from nemo_gym.head._rollout_sessions import RolloutSessions
+
+        if self._sessions is None:
+            client = self.server_client
+            self._sessions = RolloutSessions(client.caller(), client.global_config_dict, self._runs)
+        return await self._sessions.answer(request)
+
+    async def on_stop(self) -> None:
+        if self._sessions is not None:
+            await self._sessions.stop()
+        await super().on_stop()
+
     async def control(self, request: Request) -> Any:
-        """Show or control the requests for rollouts that go on (`nemo_gym.rollouts.control.routes`)."""
+        """Show or control the requests for rollouts that go on, and the servers' own attempts as one more run."""
         from nemo_gym.rollouts.control.routes import answer
 
-        return await answer(self._runs, request.method, request.url.path, await request.body())
+        servers = self._find_servers()
+        await servers.refresh()
+        runs = {**self._runs, servers.name: servers}
+        return await answer(runs, request.method, request.url.path, await request.body())
+
+    def _find_servers(self) -> GymControl:
+        """Return the control of the servers' own attempts."""
+        if self._servers is None:
+            from nemo_gym.rollouts.control.clocks import Clocks
+            from nemo_gym.rollouts.control.gym_control import GymControl
+            from nemo_gym.rollouts.run.required_servers import runs_rows
+
+            caller, config = self.server_client.caller(), self.server_client.global_config_dict
+            clocks = Clocks(caller, caller.directory.names(), read_ca(config))
+            agents = [name for name, instance in config.items() if runs_rows(instance)]
+            self._servers = GymControl(caller, lambda: set(agents) & set(caller.directory.names()), clocks)
+        control: GymControl = self._servers
+        return control
 
 
 def _read(path: str) -> bytes:

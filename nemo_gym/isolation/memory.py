@@ -1,9 +1,10 @@
-"""The memory of a confined program, limited by the kernel in a cgroup, which also counts its CPU time.
+"""The memory of a confined program, limited by the kernel in a cgroup, which also counts or limits its CPU time.
 
 A cgroup counts every page: of processes, of /tmp and /dev/shm, of shared memory, and of the kernel's own objects.
 Where none can be made that does, the gym adds the memory up (`nemo_gym.isolation.memory_count`).
 
-Version 1 limits the buffers of TCP and UDP on their own, and so swapped pages; its CPU time has groups of their own.
+Version 1 limits the buffers of TCP and UDP on their own, and so swapped pages; its CPU time and its share
+of CPUs have groups of their own.
 In version 2, a group with processes cannot enable controllers for its children. A gym makes groups in the root group,
 and in a group that systemd has delegated to it (`Delegate=yes`), whose processes it moves into a child.
 """
@@ -36,19 +37,24 @@ _SOCKET_SHARE = 4
 """Buffers of TCP and UDP may take this part of the limit, in addition to it, in version 1."""
 _SWAP_LIMITS = {"memory.swap.max": 0, "memory.memsw.limit_in_bytes": 1}
 """Multiples of the limit: version 2 limits the swapped pages, version 1 the sum."""
+_CPU_PERIOD_US = 100_000
+_SHORTEST_QUOTA_US = 1000
+"""The kernel refuses a smaller share of a period."""
+_CPU_LIMIT, _CPU_LIMIT_OF_VERSION_1 = "cpu.max", "cpu.cfs_quota_us"
 _UNCOUNTED = re.compile(r"\bcgroup\.memory=\S*\b(nosocket|nokmem)\b")
 """Options of the kernel with which groups count neither sockets nor the kernel's objects."""
 _numbers = itertools.count(1)
 
 
 class MemoryGroup:
-    """The cgroup of one program; in version 1, two."""
+    """The cgroup of one program; in version 1, two, or three with a limit of CPUs."""
 
-    def __init__(self, folder: Path, cpu_folder: Path) -> None:
+    def __init__(self, folder: Path, cpu_folder: Path, quota_folder: Path | None = None) -> None:
         self._folder, self._cpu_folder = folder, cpu_folder
+        self._folders = list(dict.fromkeys((folder, cpu_folder, quota_folder or folder)))
         self.processes_file = str(folder / "cgroup.procs")
         """A process that writes 0 to it enters the group whose memory is limited."""
-        self.processes_files = [str(each / "cgroup.procs") for each in dict.fromkeys((folder, cpu_folder))]
+        self.processes_files = [str(each / "cgroup.procs") for each in self._folders]
         """A process has to enter all of them."""
 
     def build_entry_command(self) -> list[str]:
@@ -73,7 +79,7 @@ class MemoryGroup:
     def remove(self) -> None:
         """Remove the group, whose processes have been killed. Blocks until the last has ended, for two seconds."""
         give_up_at = time.monotonic() + _REMOVAL_S
-        for folder in (self._folder, self._cpu_folder):
+        for folder in self._folders:
             while folder.exists() and time.monotonic() < give_up_at:
                 with contextlib.suppress(OSError):  # a process is still ending
                     folder.rmdir()
@@ -92,23 +98,45 @@ def lacks_cpu_count() -> bool:
     return parent is not None and _cpu_parent(parent) is None
 
 
-def make_memory_group(limit_bytes: int) -> MemoryGroup | None:
-    """Create a group with a limit; None where this is not possible."""
+def can_limit_cpus() -> bool:
+    """Return whether groups with a memory limit can have a limit of CPUs, too."""
     parent = _parent()
-    if parent is None:
+    return parent is not None and _quota_parent(parent) is not None
+
+
+def make_memory_group(limit_bytes: int, cpus: float | None = None) -> MemoryGroup | None:
+    """Create a group with a limit of memory and, unless None, of CPUs (1.5 for 1.5 s of CPU time in each second).
+
+    Returns None where this is not possible.
+    """
+    parent = _parent()
+    quota_parent = _quota_parent(parent) if parent is not None and cpus is not None else None
+    if parent is None or (cpus is not None and quota_parent is None):
         return None
     name = f"nemo_gym_{os.getpid()}_{next(_numbers)}"
     folder, cpu_folder = parent / name, (_cpu_parent(parent) or parent) / name
+    quota_folder = quota_parent / name if quota_parent is not None else folder
     try:
         folder.mkdir()
-        cpu_folder.mkdir(exist_ok=True)
+        for each in (cpu_folder, quota_folder):
+            each.mkdir(exist_ok=True)
         _set_limits(folder, limit_bytes)
-        return MemoryGroup(folder, cpu_folder)
+        if cpus is not None:
+            _limit_cpus(quota_folder, cpus)
+        return MemoryGroup(folder, cpu_folder, quota_folder)
     except OSError:
-        for each in (folder, cpu_folder):
+        for each in (folder, cpu_folder, quota_folder):
             with contextlib.suppress(OSError):
                 each.rmdir()
         return None
+
+
+def _limit_cpus(folder: Path, cpus: float) -> None:
+    quota = max(_SHORTEST_QUOTA_US, round(cpus * _CPU_PERIOD_US))
+    if (folder / _CPU_LIMIT).exists():
+        (folder / _CPU_LIMIT).write_text(f"{quota} {_CPU_PERIOD_US}")
+    else:
+        (folder / _CPU_LIMIT_OF_VERSION_1).write_text(str(quota))
 
 
 def _set_limits(folder: Path, limit_bytes: int) -> None:
@@ -159,6 +187,15 @@ def _cpu_parent(parent: Path) -> Path | None:
     return _find_parent((parent, *_own_groups("cpuacct")), lambda probe: _read_cpu_s(probe) is not None)
 
 
+@cache
+def _quota_parent(parent: Path) -> Path | None:
+    """The group in which groups limit CPUs, by preference `parent`; None if there is none."""
+    limits = (_CPU_LIMIT, _CPU_LIMIT_OF_VERSION_1)
+    return _find_parent(
+        (parent, *_own_groups("cpu")), lambda probe: any((probe / name).exists() for name in limits)
+    )
+
+
 def _find_parent(groups: Iterable[Path], is_able: Callable[[Path], bool]) -> Path | None:
     """Return the first of this process's groups in which an able group can be made."""
     for own in groups:
@@ -182,15 +219,16 @@ def _divide(own: Path) -> Path:
     if own.name == _SERVERS:
         return own.parent
     with contextlib.suppress(OSError):  # version 1, or another user's group
-        has_memory = "memory" in (own / "cgroup.controllers").read_text().split()
-        if has_memory and os.getxattr(own, _DELEGATED) == b"1":
+        there = (own / "cgroup.controllers").read_text().split()
+        wanted = " ".join(f"+{name}" for name in ("memory", "cpu") if name in there)
+        if "memory" in there and os.getxattr(own, _DELEGATED) == b"1":
             (own / _SERVERS).mkdir(exist_ok=True)
             for _ in range(_MOVES):  # processes may start meanwhile
                 for pid in (own / "cgroup.procs").read_text().split():
                     with contextlib.suppress(ProcessLookupError):
                         (own / _SERVERS / "cgroup.procs").write_text(pid)
                 with contextlib.suppress(OSError):
-                    (own / "cgroup.subtree_control").write_text("+memory")
+                    (own / "cgroup.subtree_control").write_text(wanted)
                     break
     return own
 

@@ -9,9 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.options import Inspection, option_faults
@@ -20,6 +18,9 @@ from nemo_gym.config.servers import ServerInstance, find_root
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inspection import CHANNEL_FD
 from nemo_gym.processes import messages
+
+if TYPE_CHECKING:
+    from nemo_gym.serving.base import SimpleServer
 
 _OF_OTHER_VERSIONS = (ImportError, AttributeError, TypeError)
 """Errors of an import that may be caused by a missing package or by another version of it."""
@@ -37,7 +38,7 @@ def _inspections(
     script: Path, servers: Sequence[ServerInstance], data: Mapping[str, Any]
 ) -> Iterator[tuple[str, Inspection]]:
     try:
-        model = _config_class(script, servers[0].name, data)
+        model = load_as_server(script, servers[0].name, data).config_class()
         for server in servers:
             faults = list(option_faults(model, server.config, server.path, data["default_host"]))
             # Code that runs in a provider's sandboxes needs no isolation of this machine.
@@ -48,8 +49,8 @@ def _inspections(
         yield from ((server.name, inspection) for server in servers)
 
 
-def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[BaseModel]:
-    """Return the config class of the server that `script` runs."""
+def load_as_server(script: Path, name: str, data: Mapping[str, Any]) -> type[SimpleServer]:
+    """Return the class of the server that `script` runs, imported as by the server `name` itself."""
     from nemo_gym.config import bootstrap
     from nemo_gym.launch._implementation import load_server_class
 
@@ -57,7 +58,7 @@ def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[Base
     bootstrap.set_current(bootstrap.Bootstrap(name, dict(data), "", "", []))
     sys.path[:0] = [str(folder), str(find_root(folder)), str(PARENT_DIR)]
     os.chdir(folder)
-    return load_server_class(script).config_class()
+    return load_server_class(script)
 
 
 def _inspect_failure(error: BaseException, script: Path, data: Mapping[str, Any]) -> Inspection:

@@ -33,7 +33,7 @@ _FOLDERS_OF_OTHERS: Final = re.compile(
     re.IGNORECASE,
 )
 _FILES_OF_OTHERS: Final = re.compile(
-    r"[.#~].*|.*~|test_.*\.py|.*_test\.py|conftest\.py|(README|CHANGELOG|CHANGES|CONTRIBUTING|LICENSE|NOTICE|TODO)\b.*"
+    r"[.#~].*|.*~|test_.*\.py|.*_test\.py|conftest\.py|audit\.json|(README|CHANGELOG|CHANGES|CONTRIBUTING|LICENSE|NOTICE|TODO)\b.*"
     r"|(.*[._-])?(cache|cached|log|logs|results?|nohup|tmp|temp)([._-].*)?\.(?!py$)\w+",
     re.IGNORECASE,
 )

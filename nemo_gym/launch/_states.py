@@ -71,10 +71,13 @@ class DeathRecord:
     """Consecutive deaths before the first answer."""
     has_to_be_corrected: bool = False
     """True if the last process could not start with its code and configuration, so that another cannot either."""
+    has_ended: bool = False
+    """True if its program ran to its end and served nothing."""
 
     def count_death(self, *, ready_for_s: float | None, exit_code: int | None = None) -> None:
         """Count a death; `ready_for_s` is how long the process was ready, None if it never was."""
-        self.has_to_be_corrected = ready_for_s is None and exit_code == CANNOT_START
+        self.has_ended = ready_for_s is None and exit_code == 0
+        self.has_to_be_corrected = self.has_ended or (ready_for_s is None and exit_code == CANNOT_START)
         if ready_for_s is None:
             self.deaths_at_start += 1
             self.deaths += 1

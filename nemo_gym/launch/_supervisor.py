@@ -290,8 +290,11 @@ class Supervisor:
 
     def _give_up_if_hopeless(self, server: SupervisedServer, record: DeathRecord, log_start: int) -> None:
         if record.has_to_be_corrected:
+            cause = logs.explain_death(server.log_path, since=log_start)
+            if record.has_ended:
+                cause = "Its program ended and served nothing: end app.py with `MyServer.run_webserver()`."
             raise UnusableServerError(
-                f"{logs.explain_death(server.log_path, since=log_start)}\n`{server.name}` cannot start.",
+                f"{cause}\n`{server.name}` cannot start.",
                 code="unusable_server",
                 remedy=f"Correct it; its whole log: {server.log_path}",
                 peer=server.name,

@@ -34,6 +34,7 @@ from nemo_gym.metrics.estimators import (
     confidence_interval,
     find_center,
     finite,
+    is_without_spread,
     mean,
     sample_standard_deviation,
 )
@@ -185,7 +186,7 @@ class AgentsAverage(NamedTuple):
     mean: float | None
     """The mean of the agents' means; None if an agent has no reward."""
     interval: Interval | None
-    """The interval of that mean, clustered by task, where rewards can be; None below two tasks."""
+    """The interval of that mean, clustered by task, where rewards can be; None below two tasks or without a spread."""
 
 
 def average_agents(agents: Sequence[AgentMetrics]) -> AgentsAverage:
@@ -198,7 +199,7 @@ def average_agents(agents: Sequence[AgentMetrics]) -> AgentsAverage:
         return AgentsAverage(len(tasks), shares_tasks, None, None)
     clusters = [agent.rewards_by_cluster() for agent in agents]
     center, error = mean([*map(mean, samples)]), compute_error_of_average(clusters)
-    if error is None:
+    if error is None or is_without_spread(error, center):
         return AgentsAverage(len(tasks), shares_tasks, center, None)
     count = len({cluster for own in clusters for cluster in own})
     least, most = min(map(min, samples)), max(map(max, samples))
@@ -284,14 +285,17 @@ def is_error_of_mean(key: str) -> bool:
 
 
 def reward_interval(metrics: Mapping[str, Any]) -> Interval | None:
-    """Return the interval of the mean reward in an agent's metrics, where rewards can be; None below two tasks."""
+    """Return the interval of the mean reward in an agent's metrics, as `measure_interval` does."""
     return measure_interval(metrics, REWARD_KEY)
 
 
 def measure_interval(metrics: Mapping[str, Any], score: str) -> Interval | None:
-    """Return the interval of a score's mean in an agent's metrics, where scores can be; None below two tasks."""
+    """Return the interval of a score's mean in an agent's metrics, where scores can be.
+
+    None below two tasks, and without a spread of the tasks: a few that agree by chance tell nothing of the others.
+    """
     low, high = metrics.get(f"ci95_low/{score}"), metrics.get(f"ci95_high/{score}")
-    if low is None or high is None:
+    if low is None or high is None or is_without_spread(high - low, low):
         return None
     return clip_interval(Interval(low, high), metrics[f"min/{score}"], metrics[f"max/{score}"])
 

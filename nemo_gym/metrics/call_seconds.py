@@ -70,6 +70,8 @@ class TimeAccount:
     phases: Mapping[str, float]
     """Mean seconds by phase, of those that are known."""
     slowest_tool: SlowCall | None
+    tokens: float | None = None
+    """Mean tokens of a rollout, of prompts and answers together."""
 
     @property
     def verifier(self) -> SlowCall | None:
@@ -84,7 +86,8 @@ class TimeAccount:
             for name, seconds in self.phases.items()
             if whole > 0 and seconds / whole >= _SHARE_SHOWN
         ]
-        return f"{self.agent}: {write_seconds(self.seconds)} a rollout" + (
+        tokens = "" if self.tokens is None else f" and {self.tokens:,.0f} tokens"
+        return f"{self.agent}: {write_seconds(self.seconds)}{tokens} a rollout" + (
             f" ({', '.join(shares)})" if shares else ""
         )
 
@@ -102,7 +105,7 @@ def read_time_account(agent: str, metrics: Mapping[str, Any]) -> TimeAccount | N
     )
     slowest = max(tools, key=lambda each: each.seconds, default=None)
     phases = {phase: value for phase, value in means.items() if value is not None}
-    return TimeAccount(agent, seconds, phases, slowest)
+    return TimeAccount(agent, seconds, phases, slowest, metrics.get("mean/total_tokens"))
 
 
 def describe_times(accounts: list[TimeAccount]) -> Iterator[str]:
@@ -120,7 +123,7 @@ def describe_times(accounts: list[TimeAccount]) -> Iterator[str]:
         )
     ]
     if slowest:
-        yield f"slowest, waits included: {', '.join(slowest)}"
+        yield f"slowest, waits and starts of workers included: {', '.join(slowest)}"
 
 
 def _find_slowest(calls: list[SlowCall]) -> SlowCall | None:

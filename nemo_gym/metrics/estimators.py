@@ -20,6 +20,8 @@ from typing import TypeVar
 T = TypeVar("T")
 Task = TypeVar("Task", bound=Hashable)
 
+_ROUNDING = 1e-13
+"""The error of a mean, relative to it, that rounding makes of equal values."""
 NORMAL_975 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: half the width, in standard errors, of a 95 % interval."""
 
@@ -224,6 +226,14 @@ def confidence_interval(center: float, standard_error: float, clusters: int) -> 
     """
     half_width = student_t_975(clusters - 1) * standard_error
     return Interval(center - half_width, center + half_width)
+
+
+def is_without_spread(error: float, center: float) -> bool:
+    """Return whether the error of a mean, or its interval's width, is that of tasks that agree, up to rounding.
+
+    Such an interval tells nothing: a few tasks that agree by chance hide the spread of the others.
+    """
+    return error <= _ROUNDING * max(1.0, abs(center))
 
 
 def clip_interval(interval: Interval, least: float, most: float) -> Interval:

@@ -12,19 +12,21 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nemo_gym.failures import InputError, Outcome
-from nemo_gym.json_objects import LARGEST_FLOAT
+from nemo_gym.json_objects import LARGEST_FLOAT, finite_number
 from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
     ANSWER_FAULT_KEY,
     ATTEMPT_INDEX_KEY,
+    COST_KEY,
     REWARD_COMPONENTS_KEY,
     REWARD_KEY,
     ROLLOUT_INDEX_KEY,
+    SPENT_KEY,
     TASK_INDEX_KEY,
     TOOL_ERRORS_KEY,
 )
-from nemo_gym.rows.parts import read_usage
+from nemo_gym.rows.parts import read_spent, read_token_sum, read_usage
 from nemo_gym.rows.timing import measure_times
 from nemo_gym.rows.tool_errors import count_failed_calls
 from nemo_gym.rows.verdict import is_reward, is_scored, read_failure_class, read_outcome
@@ -70,7 +72,10 @@ def read_record(row: AnyRow, *, answer_key: str | None = None) -> RolloutRecord:
 
 
 def read_measurements(row: AnyRow) -> dict[str, float]:
-    """Return the numbers of a row: usage, times, reward components, faults, failed calls, and its own, which win."""
+    """Return the numbers of a row: usage, times, expenses, reward components, faults, failed calls.
+
+    Its own numbers win.
+    """
     measurements = _read_numbers(read_usage(row)) | measure_times(row)
     components = row.get(REWARD_COMPONENTS_KEY)
     if components is not None:
@@ -80,12 +85,22 @@ def read_measurements(row: AnyRow) -> dict[str, float]:
         measurements[ANSWER_FAULTS] = 1.0
     if TOOL_ERRORS_KEY in row:
         measurements |= count_failed_calls(row)
+    if SPENT_KEY in row:
+        measurements |= _read_expenses(row)
     for name, number in _read_numbers(row).items():
         if not name.startswith(RESERVED_PREFIX):
             measurements[name] = number
     if not is_reward(row.get(REWARD_KEY)):
         measurements.pop(REWARD_KEY, None)
     return measurements
+
+
+def _read_expenses(row: AnyRow) -> dict[str, float]:
+    """Return `cost`, and `spent_tokens/<model server>`, those of prompts and answers together."""
+    counted = ((server, read_token_sum(counts)) for server, counts in read_spent(row).items())
+    found = {f"spent_tokens/{server}": float(tokens) for server, tokens in counted if tokens is not None}
+    cost = finite_number(row.get(COST_KEY))
+    return found if cost is None else found | {"cost": cost}
 
 
 def canonical_answer(answer: object) -> str | None:

@@ -6,6 +6,7 @@
 - {do: drip, over_s: 2, match: "capital of France"}     # requests with this text in their body
 - {delay_s: "lognormal:2:1", every: 10}                 # late, but complete
 - {do: hang, route: models}
+- {do: finish_abort, at_token: 5, nth: 1}               # aborted after five tokens
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from nemo_gym.mock_engine.fault_kinds import FAULTS, Fault
 from nemo_gym.mock_engine.fault_plan import Rule, RulePlan
 
 RouteName: TypeAlias = Literal[
-    "chat", "completions", "responses", "models", "tokenize", "detokenize", "health"
+    "chat", "completions", "responses", "generate", "models", "tokenize", "detokenize", "health"
 ]
-GENERATION_ROUTES: tuple[RouteName, ...] = ("chat", "completions", "responses")
+GENERATION_ROUTES: tuple[RouteName, ...] = ("chat", "completions", "responses", "generate")
 
 
 class FaultRule(Rule):
@@ -30,6 +31,12 @@ class FaultRule(Rule):
 
     route: RouteName | tuple[RouteName, ...] = Field(
         GENERATION_ROUTES, description="The rule's routes; by default the generation routes."
+    )
+
+    at_token: int | None = Field(
+        None,
+        ge=0,
+        description="`finish_abort`: tokens after which a generation is cut; shorter ones are whole.",
     )
 
     @property

@@ -22,14 +22,18 @@ import orjson
 
 from nemo_gym.mock_engine.conversation import Message, ModelReply, Tool, ToolCall, read_reasoning, read_text
 
+OPENING = "<|assistant|>"
+"""The mark that begins a reply."""
 _MARK_OF_ROLE = {
     "system": "<|system|>",
     "developer": "<|system|>",
     "user": "<|user|>",
-    "assistant": "<|assistant|>",
+    "assistant": OPENING,
     "tool": "<|tool|>",
 }
 _CALL = re.compile(r"<tool_call>(.*?)\n(.*?)</tool_call>", re.DOTALL)
+_TURN = re.compile(r"<\|(system|user|assistant|tool)\|>(.*?)<\|end\|>\n?", re.DOTALL)
+_TOOLS = re.compile(r"\n*# Tools\n(\[.*\])\Z", re.DOTALL)
 
 
 class ChatTemplate(Protocol):
@@ -53,7 +57,7 @@ class MarkTemplate:
         if tools:
             turns = _declare_tools(turns, tools)
         text = "<|end|>\n".join(turns) + "<|end|>\n" if turns else ""
-        return text + "<|assistant|>" if opens_reply else text
+        return text + OPENING if opens_reply else text
 
     def reply(self, reply: ModelReply) -> str:
         return _assistant(
@@ -93,3 +97,25 @@ def _declare_tools(turns: list[str], tools: Sequence[Tool]) -> list[str]:
     if turns and turns[0].startswith("<|system|>"):
         return [f"{turns[0]}\n\n{declared}", *turns[1:]]
     return [f"<|system|>{declared}", *turns]
+
+
+def read_prompt(text: str) -> tuple[list[Message], list[Tool]]:
+    """Parse a prompt in the mock's template into messages and tools; a reply that it begins is left out."""
+    messages: list[Message] = []
+    tools: list[Tool] = []
+    for role, content in _TURN.findall(text):
+        declared = _TOOLS.search(content) if role == "system" and not messages else None
+        if declared:
+            tools = [{"type": "function", "function": tool} for tool in orjson.loads(declared[1])]
+            content = content[: declared.start()]
+        if role == "assistant":
+            reply = MarkTemplate().parse(content)
+            calls = [
+                {"function": {"name": call.name, "arguments": call.arguments}} for call in reply.tool_calls
+            ]
+            messages.append(
+                {"role": role, "content": reply.text, "reasoning": reply.reasoning, "tool_calls": calls}
+            )
+        elif content or not declared:
+            messages.append({"role": role, "content": content})
+    return messages, tools

@@ -6,11 +6,11 @@ It uses no web framework: benchmarks subtract the cost of this app, so it has to
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
+from urllib.parse import parse_qsl
 
 import orjson
 from starlette.types import Receive, Scope, Send
@@ -35,6 +35,7 @@ from nemo_gym.mock_engine.fault_kinds import (
     ResponseFault,
 )
 from nemo_gym.mock_engine.fault_plan import read_plan
+from nemo_gym.mock_engine.pausing import PAUSE_ROUTES, Generations, PauseRoute, require_development
 from nemo_gym.mock_engine.refusals import ContextSizes, ErrorAnswer, Refusal
 from nemo_gym.mock_engine.request import (
     GenerationRequest,
@@ -67,8 +68,7 @@ class PlainRoute:
     answer: Callable[[EngineApp, bytes], Any]
 
 
-_DEVELOPMENT_MODE = "VLLM_SERVER_DEV_MODE"
-"""The environment variable that enables vLLM's routes for trainers."""
+Route: TypeAlias = GenerationRoute | PlainRoute | PauseRoute
 
 
 class EngineApp:
@@ -86,6 +86,8 @@ class EngineApp:
         self._slots = Slots(options.max_num_seqs, options.max_waiting)
         self._authorization = f"Bearer {options.api_key}" if options.api_key else None
         self._bodies = BodyReader()
+        self._generations = Generations()
+        self.routes: dict[str, Route] = {**ROUTES, **PAUSE_ROUTES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -112,7 +114,7 @@ class EngineApp:
                 self.stats.count(exchange.path, exchange.status)
 
     async def _handle(self, exchange: Exchange) -> None:
-        route = ROUTES.get(exchange.path)
+        route = self.routes.get(exchange.path)
         error = self._refusal(exchange, route)
         if error is not None:
             await deliver(exchange, error)
@@ -122,17 +124,22 @@ class EngineApp:
                 await self._generate_in_slot(exchange, route)
             finally:
                 self.stats.leave()
+        elif isinstance(route, PauseRoute):
+            query = dict(parse_qsl(exchange.scope["query_string"].decode()))
+            given = parse_json(await self.body(exchange) or b"{}")
+            done = await route.act(self._generations, {**query, **given})
+            await deliver(exchange, RawAnswer(orjson.dumps(done)))
         elif route is not None:
             await self._answer_plainly(exchange, route)
 
-    def _refusal(self, exchange: Exchange, route: GenerationRoute | PlainRoute | None) -> RawAnswer | None:
+    def _refusal(self, exchange: Exchange, route: Route | None) -> RawAnswer | None:
         """Return the error for a wrong key, path or method, if any."""
         needs_key = self._authorization is not None and exchange.path.startswith("/v1")
         if needs_key and not self._has_key(exchange):
             return RawAnswer(b'{"error":"Unauthorized"}', 401)  # vLLM's text, without its envelope
         if route is None:
             return RawAnswer(b'{"detail":"Not Found"}', 404)
-        if exchange.method != (route.method if isinstance(route, PlainRoute) else "POST"):
+        if exchange.method != ("POST" if isinstance(route, GenerationRoute) else route.method):
             return RawAnswer(b'{"detail":"Method Not Allowed"}', 405)
         return None
 
@@ -178,6 +185,8 @@ class EngineApp:
 
     async def _generate_in_slot(self, exchange: Exchange, route: GenerationRoute) -> None:
         body = await self.body(exchange)
+        if self._generations.is_paused:
+            await self._generations.admit(exchange)
         if self._slots.are_full:
             await deliver(exchange, self._error(_FULL))
             return
@@ -209,7 +218,9 @@ class EngineApp:
             await deliver(exchange, self._error(answer), delivery, over_s)
             return
         fault = rule.fault if rule else None
-        if isinstance(fault, GenerationFault):
+        if rule is not None and rule.at_token is not None:
+            self.engine.abort(request, generation, rule.at_token)
+        elif isinstance(fault, GenerationFault):
             fault.change(request, generation)
         await self._send(exchange, route.surface, request, generation, rule)
         self.stats.prompt_tokens += generation.prompt_tokens
@@ -233,9 +244,12 @@ class EngineApp:
             )
             await deliver_stream(exchange, events, wait_s, delivery, over_s)
             return
-        if options.tokens_per_s is not None:
-            wait_s += generation.completion_tokens / options.tokens_per_s
-        await exchange.pause(wait_s)
+        speed = options.tokens_per_s
+        whole_s = wait_s + (generation.completion_tokens / speed if speed is not None else 0.0)
+        passed_s = await self._generations.spend(exchange, whole_s, request.payload.get("request_id"))
+        if passed_s is not None:
+            tokens = 0 if speed is None else int(max(0.0, passed_s - wait_s) * speed)
+            self.engine.abort(request, generation, tokens)
         answer = surface.render(request, generation, self._render_options)
         if isinstance(fault, ResponseFault):
             fault.change(answer)
@@ -283,8 +297,7 @@ class EngineApp:
 
     def do_in_development(self, body: bytes) -> Payload:
         """Do nothing, as far as a client can see. vLLM has the route in its development mode only."""
-        if os.environ.get(_DEVELOPMENT_MODE) != "1":
-            raise Refusal("Not Found", status=404)
+        require_development()
         return {"results": [None]}
 
     def show_stats(self, _: bytes) -> Payload:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["Message", "ModelReply", "Tool", "ToolCall", "read_reasoning", "read_text"]
+__all__ = ["Message", "ModelReply", "Tool", "ToolCall", "read_text"]
 
 Message: TypeAlias = Mapping[str, Any]
 Tool: TypeAlias = Mapping[str, Any]

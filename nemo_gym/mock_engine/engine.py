@@ -19,7 +19,7 @@ import orjson
 
 from nemo_gym import clock
 from nemo_gym.mock_engine._plausible import plausible_value
-from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
+from nemo_gym.mock_engine._template import OPENING, ChatTemplate, MarkTemplate, read_prompt
 from nemo_gym.mock_engine.conversation import ModelReply, drop_until_last_user, list_called_tools, read_name
 from nemo_gym.mock_engine.options import EngineOptions, build_policy
 from nemo_gym.mock_engine.policies import MockPolicy, plausible_call
@@ -96,8 +96,12 @@ class Engine:
             self.tokenizer.count(prompt) if request.prompt_ids is None else len(request.prompt_ids)
         )
         room = self._room(request, prompt_tokens)
-        seed = self._choose_seed(request, prompt)
-        choices = [self._choice(request, room, seed + index) for index in range(request.choices)]
+        begun = self._find_begun(request.prompt_ids or ())
+        if begun:
+            choices = [self._continue(request, prompt, begun, room)]
+        else:
+            seed = self._choose_seed(request, prompt)
+            choices = [self._choice(request, room, seed + index) for index in range(request.choices)]
         prompt_ids = None
         if request.wants_ids:
             prompt_ids = self.tokenizer.encode(prompt) if request.prompt_ids is None else request.prompt_ids
@@ -110,6 +114,54 @@ class Engine:
             choices=choices,
             prompt_ids=prompt_ids,
         )
+
+    def abort(self, request: GenerationRequest, generation: Generation, tokens: int) -> None:
+        """Cut a generation to its first tokens, as if it had been aborted after them."""
+        for choice in generation.choices:
+            written = self.template.reply(choice.reply)
+            ids = self.tokenizer.encode(written) if choice.ids is None else choice.ids
+            if tokens >= choice.token_count:
+                continue
+            choice.finish_reason, choice.stop_reason, choice.token_count = "abort", None, tokens
+            choice.reply = self._parse_reply(request, self.tokenizer.decode(ids[:tokens]))
+            if choice.ids is not None:
+                choice.ids = choice.ids[:tokens]
+            if choice.logprobs is not None:
+                choice.logprobs = choice.logprobs[:tokens]
+
+    def _find_begun(self, prompt: Sequence[int]) -> Sequence[int]:
+        """Return the ids of the reply that a prompt in the mock's template has already begun."""
+        opening = self.tokenizer.encode(OPENING)
+        if len(opening) != 1 or opening[0] not in prompt:
+            return ()
+        last = len(prompt) - 1 - prompt[::-1].index(opening[0])
+        return () if self.tokenizer.end_of_turn in prompt[last:] else prompt[last + 1 :]
+
+    def _continue(
+        self, request: GenerationRequest, prompt: str, begun: Sequence[int], room: int
+    ) -> GeneratedChoice:
+        """Go on with a reply: with the rest of the one to the prompt before it that begins so.
+
+        Raises Refusal if the engine has generated none that begins so.
+        """
+        before = prompt[: prompt.rindex(OPENING) + len(OPENING)]
+        messages, tools = read_prompt(before)
+        count = len(begun)
+        whole = replace(request, messages=messages, tools=tools, prompt_ids=None)
+        whole.tool_choice = ToolChoice.AUTO if tools else ToolChoice.NONE
+        whole.wants_ids = whole.wants_logprobs = True
+        whole.min_tokens = request.min_tokens and request.min_tokens + count
+        for seed in self._list_seeds(request, before, count):
+            choice = self._choice(whole, room + count, seed)
+            ids, logprobs = choice.ids or [], choice.logprobs or []
+            if ids[:count] != list(begun):
+                continue
+            rest = [token for token in ids[count:] if token != self.tokenizer.end_of_turn]
+            choice.reply, choice.token_count = ModelReply(self.tokenizer.decode(rest)), len(ids) - count
+            choice.ids = ids[count:] if request.wants_ids else None
+            choice.logprobs = logprobs[count:] if request.wants_logprobs else None
+            return choice
+        raise Refusal("The mock engine continues only a reply that it has begun.", param="prompt")
 
     def render_prompt(self, request: GenerationRequest) -> str:
         """Return the model's input text. Raises Refusal for messages that the template rejects."""
@@ -151,7 +203,17 @@ class Engine:
                 self._times_seen.clear()
             nth = self._times_seen.get(digest, 0)
             self._times_seen[digest] = nth + 1
-        return (((self.options.seed << 32 | digest) << 32) + (request.seed or 0) << 32) + (nth << 8)
+        return self._build_seed(digest, request.seed, nth)
+
+    def _list_seeds(self, request: GenerationRequest, prompt: str, begun: int) -> list[int]:
+        """Return the seeds of all earlier repetitions of a prompt. A client adds to its seed the tokens begun."""
+        digest = zlib.crc32(prompt.encode())
+        times = self._times_seen.get(digest, 0)
+        seed = request.seed - begun if request.seed is not None else None
+        return [self._build_seed(digest, seed, nth) for nth in range(max(1, times))]
+
+    def _build_seed(self, digest: int, seed: int | None, nth: int) -> int:
+        return (((self.options.seed << 32 | digest) << 32) + (seed or 0) << 32) + (nth << 8)
 
     def _choice(self, request: GenerationRequest, room: int, seed: int) -> GeneratedChoice:
         self._rng.seed_lazily(seed)

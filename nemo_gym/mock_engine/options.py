@@ -10,7 +10,14 @@ from pydantic import BaseModel, Field, model_validator
 from nemo_gym.mock_engine._answers import DEFAULT_FORM, read_answers
 from nemo_gym.mock_engine._distributions import Distribution, parse_distribution
 from nemo_gym.mock_engine._script import read_script
-from nemo_gym.mock_engine.policies import AnswerPolicy, EchoPolicy, MockPolicy, ThinkingPolicy, ToolsPolicy
+from nemo_gym.mock_engine.policies import (
+    AnswerPolicy,
+    EchoPolicy,
+    GoldPolicy,
+    MockPolicy,
+    ThinkingPolicy,
+    ToolsPolicy,
+)
 
 PolicyName: TypeAlias = Literal["echo", "tools", "answer", "script"]
 ReasoningField: TypeAlias = Literal["reasoning", "reasoning_content", "both", "inline"]
@@ -55,7 +62,14 @@ class EngineOptions(BaseModel, extra="forbid", frozen=True, populate_by_name=Tru
         None,
         description="JSONL of questions and answers; `tools` closes with such an answer too.",
     )
-    accuracy: float = Field(1.0, ge=0, le=1, description="Share of right answers from `answers`.")
+    gold: Path | None = Field(
+        None,
+        description="An environment whose example tasks are solved, or a script of right replies. With the probability "
+        "1 - `accuracy`, a turn is one of the policy instead.",
+    )
+    accuracy: float = Field(
+        1.0, ge=0, le=1, description="Share of right answers from `answers`, or turns of `gold`."
+    )
     answer_form: str = Field(DEFAULT_FORM, description="The sentence around a task row's `{answer}`.")
     script: Path | None = Field(None, description="YAML with the scenes of the `script` policy.")
     think: bool = Field(False, description="Add a short reasoning to every reply.")
@@ -66,6 +80,9 @@ class EngineOptions(BaseModel, extra="forbid", frozen=True, populate_by_name=Tru
     logprobs_mode: Literal["processed", "raw"] = Field(
         "processed",
         description="Logprobs after (`processed`) or before (`raw`, vLLM's default) the temperature is applied.",
+    )
+    token_input: bool = Field(
+        False, description="Accept token ids, by vLLM's `/inference/v1/generate` and its neighbours."
     )
     flat_errors: bool = Field(False, description="Errors in the envelope of vLLM before 0.11.")
     faults: str | list[Any] | None = Field(
@@ -100,4 +117,6 @@ def build_policy(options: EngineOptions) -> MockPolicy:
         case "script":
             assert options.script is not None
             policy = read_script(options.script)
+    if options.gold is not None:
+        policy = GoldPolicy(read_script(options.gold), policy, options.accuracy)
     return ThinkingPolicy(policy) if options.think else policy

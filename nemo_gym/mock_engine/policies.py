@@ -129,6 +129,22 @@ class ScriptPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class GoldPolicy:
+    """Follows a script with probability `accuracy` at each turn, and another policy otherwise."""
+
+    script: ScriptPolicy
+    otherwise: MockPolicy
+    accuracy: float = 1.0
+
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
+        policy = self.script if rng.random() < self.accuracy else self.otherwise
+        try:
+            return policy.reply(conversation, tools, rng)
+        except InputError:  # the script has no scene for it
+            return self.otherwise.reply(conversation, tools, rng)
+
+
+@dataclass(frozen=True, slots=True)
 class ThinkingPolicy:
     """Adds a short reasoning to replies of another policy that have none."""
 

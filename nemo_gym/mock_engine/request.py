@@ -17,7 +17,7 @@ from nemo_gym.mock_engine.conversation import Message, Tool, read_name
 from nemo_gym.mock_engine.refusals import EMPTY_TOOLS, TOOL_CHOICE_ALONE, Refusal
 
 COMPLETION_MAX_TOKENS = 16
-"""The token budget of `/v1/completions` without `max_tokens`."""
+"""The token budget of `/v1/completions` without `max_tokens`; with null it is the rest of the context."""
 MOST_LOGPROBS = 20
 MOST_CHOICES = 64
 
@@ -113,7 +113,9 @@ def parse_completion(payload: Mapping[str, Any]) -> GenerationRequest:
     request = GenerationRequest(
         prompt=prompt if isinstance(prompt, str) else None,
         prompt_ids=prompt if isinstance(prompt, list) else None,
-        max_tokens=positive(payload, "max_tokens", COMPLETION_MAX_TOKENS),
+        max_tokens=positive(
+            payload, "max_tokens", None if "max_tokens" in payload else COMPLETION_MAX_TOKENS
+        ),
         schema=_schema(payload),
         allowed_texts=_read_allowed_texts(payload),
         echoes=payload.get("echo") is True,

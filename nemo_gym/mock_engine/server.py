@@ -6,6 +6,8 @@ import socket
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from starlette.types import ASGIApp
+
 from nemo_gym.mock_engine._stats import EngineStats
 from nemo_gym.mock_engine._template import ChatTemplate
 from nemo_gym.mock_engine.app import EngineApp
@@ -67,7 +69,12 @@ class MockEngine:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listening = socket.create_server((self._host, self._port), family=family)
         self._port = listening.getsockname()[1]
-        self._listener = Listener(self.app, on_connection=self.stats.count_connection)
+        served: ASGIApp = self.app
+        if self.options.token_input:
+            from nemo_gym.mock_engine.token_input import TokenInputApp
+
+            served = TokenInputApp(self.app)
+        self._listener = Listener(served, on_connection=self.stats.count_connection)
         self.stats.connections = self._listener.state.connections
         await self._listener.start(listening)
 

@@ -8,8 +8,7 @@ The policy's input is the conversation that the ids decode to in the mock's own 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,22 +16,21 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from nemo_gym.mock_engine._chat import ChatSurface
-from nemo_gym.mock_engine._template import MarkTemplate
-from nemo_gym.mock_engine._wire import RenderOptions
-from nemo_gym.mock_engine.app import EngineApp, parse_json
-from nemo_gym.mock_engine.conversation import Message, Tool
+from nemo_gym.mock_engine._template import read_prompt
+from nemo_gym.mock_engine._wire import Event, RenderOptions
+from nemo_gym.mock_engine.app import EngineApp, GenerationRoute, parse_json
+from nemo_gym.mock_engine.conversation import Message
 from nemo_gym.mock_engine.delivery import RawAnswer, deliver
+from nemo_gym.mock_engine.engine import Generation
 from nemo_gym.mock_engine.exchange import Exchange
 from nemo_gym.mock_engine.refusals import Refusal
-from nemo_gym.mock_engine.request import GenerationRequest, ToolChoice, parse_chat
+from nemo_gym.mock_engine.request import GenerationRequest, ToolChoice, parse_chat, read_sampling
 from nemo_gym.tokens.splicing import splice
 
 RENDER, DERENDER = "/v1/chat/completions/render", "/v1/chat/completions/derender"
 GENERATE, CHAT, DESCRIPTION = "/inference/v1/generate", "/v1/chat/completions", "/openapi.json"
 PREFIX_FIELD = "required_prefix_token_ids"
-
-_TURN = re.compile(r"<\|(system|user|assistant|tool)\|>(.*?)<\|end\|>\n?", re.DOTALL)
-_TOOLS = re.compile(r"\n*# Tools\n(\[.*\])\Z", re.DOTALL)
+_SAMPLING = ("seed", "temperature", "min_tokens", "ignore_eos")
 
 
 @dataclass
@@ -44,9 +42,13 @@ class TokenInputApp:
     derenders: bool = True
     takes_prefix: bool = False
 
+    def __post_init__(self) -> None:
+        if self.generates:
+            self.app.routes[GENERATE] = GenerationRoute("generate", self._parse_generate, GenerateSurface())
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = str(scope.get("path"))
-        handlers = {RENDER: self._render, GENERATE: self._generate, DERENDER: self._derender}
+        handlers = {RENDER: self._render, DERENDER: self._derender}
         handler = handlers.get(path) if self.generates else None
         if path == DESCRIPTION:
             await deliver(Exchange(scope, receive, send), RawAnswer(orjson.dumps(self._description())))
@@ -85,7 +87,8 @@ class TokenInputApp:
 
     def _render(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         opens_reply = payload.get("add_generation_prompt") is not False
-        sampling = {"max_tokens": payload.get("max_completion_tokens") or 1_000, "seed": payload.get("seed")}
+        sampling = {name: payload[name] for name in _SAMPLING if payload.get(name) is not None}
+        sampling["max_tokens"] = payload.get("max_completion_tokens") or 1_000
         ids = self._ids(payload, payload["messages"], opens_reply=opens_reply)
         return {
             "request_id": "r",
@@ -94,27 +97,16 @@ class TokenInputApp:
             "sampling_params": sampling,
         }
 
-    def _generate(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        engine, ids = self.app.engine, payload["token_ids"]
-        messages, tools = read_prompt(engine.tokenizer.decode(ids))
+    def _parse_generate(self, payload: Mapping[str, Any]) -> GenerationRequest:
+        ids, sampling = payload["token_ids"], payload["sampling_params"]
+        messages, tools = read_prompt(self.app.engine.tokenizer.decode(ids))
         request = GenerationRequest(
             messages=messages, tools=tools, prompt_ids=ids, wants_ids=True, wants_logprobs=True
         )
         request.tool_choice = ToolChoice.AUTO if tools else ToolChoice.NONE
-        request.max_tokens, request.clamps_max_tokens = payload["sampling_params"]["max_tokens"], True
-        choice = engine.generate(request).choices[0]
-        content = [
-            {"token_id": token, "logprob": logprob, "top_logprobs": []}
-            for token, logprob in zip(choice.ids or (), choice.logprobs or (), strict=True)
-        ]
-        reason = "stop" if choice.finish_reason == "tool_calls" else choice.finish_reason
-        answered = {
-            "index": 0,
-            "finish_reason": reason,
-            "token_ids": choice.ids,
-            "logprobs": {"content": content},
-        }
-        return {"request_id": "r", "choices": [answered]}
+        request.max_tokens, request.clamps_max_tokens = sampling["max_tokens"], True
+        read_sampling(request, {**sampling, "request_id": payload.get("request_id")})
+        return request
 
     def _derender(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         engine = self.app.engine
@@ -152,23 +144,27 @@ class TokenInputApp:
         return ChatSurface().render(request, engine.generate(request), rendering)
 
 
-def read_prompt(text: str) -> tuple[list[Message], list[Tool]]:
-    """Parse a prompt in the mock's template into messages and tools."""
-    messages: list[Message] = []
-    tools: list[Tool] = []
-    for role, content in _TURN.findall(text):
-        declared = _TOOLS.search(content) if role == "system" and not messages else None
-        if declared:
-            tools = [{"type": "function", "function": tool} for tool in orjson.loads(declared[1])]
-            content = content[: declared.start()]
-        if role == "assistant":
-            reply = MarkTemplate().parse(content)
-            calls = [
-                {"function": {"name": call.name, "arguments": call.arguments}} for call in reply.tool_calls
-            ]
-            messages.append(
-                {"role": role, "content": reply.text, "reasoning": reply.reasoning, "tool_calls": calls}
-            )
-        elif content or not declared:
-            messages.append({"role": role, "content": content})
-    return messages, tools
+class GenerateSurface:
+    """`/inference/v1/generate`, which has ids instead of text."""
+
+    def render(
+        self, request: GenerationRequest, generation: Generation, options: RenderOptions
+    ) -> dict[str, Any]:
+        choice = generation.choices[0]
+        content = [
+            {"token_id": token, "logprob": logprob, "top_logprobs": []}
+            for token, logprob in zip(choice.ids or (), choice.logprobs or (), strict=True)
+        ]
+        reason = "stop" if choice.finish_reason == "tool_calls" else choice.finish_reason
+        answered = {
+            "index": 0,
+            "finish_reason": reason,
+            "token_ids": choice.ids,
+            "logprobs": {"content": content},
+        }
+        return {"request_id": "r", "choices": [answered]}
+
+    def stream(
+        self, request: GenerationRequest, generation: Generation, options: RenderOptions
+    ) -> Iterator[Event]:
+        yield Event(self.render(request, generation, options), generation.completion_tokens)

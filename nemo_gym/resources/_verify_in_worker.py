@@ -61,7 +61,8 @@ def verify_in_worker(
     """
     request = parse_body(_body_model(type(server)), body)
     verify: Any = server.verify
-    return dump_verdict(verify(request if control is None else insert_control(request, control)), left_out)
+    result = verify(request if control is None else insert_control(request, control))
+    return dump_verdict(result, left_out, verify=verify)
 
 
 def build_in_worker(server: SimpleResourcesServer) -> None:

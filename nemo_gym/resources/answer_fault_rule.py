@@ -96,7 +96,7 @@ class _VerifyCall:
             check_response(result)
             return result
         given = next((value for value in self.arguments.values() if isinstance(value, HttpResponse)), None)
-        return build_response(dump_verdict(result, self.left_out), given)
+        return build_response(dump_verdict(result, self.left_out, verify=self.verify), given)
 
     async def settle(self, error: Exception, name: str) -> HttpResponse:
         """Return the answer to a call that ended with `error`; `name` is the parameter of the verify request."""

@@ -24,6 +24,7 @@ from nemo_gym.resources.mcp_tools import (
     bare_tool_name,
     check_tools,
     harvest_tools,
+    read_declared_tools,
 )
 from nemo_gym.rows.compose import attach_response
 from nemo_gym.rows.parts import read_response
@@ -42,6 +43,7 @@ __all__ = ["PLACE_META", "STATUS_META"]
 
 PROTOCOL_VERSIONS = ("2025-06-18", "2025-03-26")
 """The versions of MCP that are answered, the newest first."""
+_MOST_SESSIONS = 4_096
 STATUS_META, PLACE_META = "nemo-gym/status", "nemo-gym/place"
 """Members of `_meta` of a failed call: the status of the tool's route, and the author's `file:line` if it is known."""
 _METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
@@ -92,6 +94,8 @@ class _Exposure:
         # A key of its own, so that a token is no session cookie and a cookie no token.
         self._tokens = self._access.cookies.derive_key(MCP_PATH)
         self._transport = InMemoryTransport({"": app})
+        self._declared: dict[str, Mapping[str, Mapping[str, Any]]] = {}
+        """Open session → the tools of its task row by name."""
         self._methods: dict[str, Callable[[SessionClaims | None, dict[str, Any]], Any]] = {
             "initialize": self._initialize,
             "ping": lambda claims, params: {},
@@ -131,7 +135,12 @@ class _Exposure:
             return self.tools
         taken = self._server.list_session_mcp_tools(claims.session)
         every = {**{tool.name: tool for tool in taken}, **self.tools}
-        return {name: every[name] for name in every if claims.tools is _ALL or name in claims.tools}
+        declared = self._declared.get(claims.session, {})
+        return {
+            name: every[name].describe_as(declared.get(name, {}))
+            for name in every
+            if claims.tools is _ALL or name in claims.tools
+        }
 
     async def _call(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
         name = str(params.get("name"))
@@ -156,6 +165,9 @@ class _Exposure:
 
     async def wrap_sessions(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Add the token to the answer of `/seed_session`, and give `/verify` the tools' own names."""
+        context = current_context.get()
+        if scope["path"] == "/close_session" and context is not None:
+            self._declared.pop(context.session, None)
         change = {"/seed_session": self._add_token, "/verify": self._restore_client_names}.get(scope["path"])
         if change is None or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
@@ -173,9 +185,11 @@ class _Exposure:
         assert context is not None
         seed = parse_json(body or b"{}")
         is_named = "resources_session_id" in seed
-        allowed = self._server.mcp_allowed_tools_for_session(
-            seed.get("task_data") or {} if is_named else seed
-        )
+        row = seed.get("task_data") or {} if is_named else seed
+        self._declared[context.session] = read_declared_tools(row)
+        if len(self._declared) > _MOST_SESSIONS:  # sessions that nobody has closed
+            del self._declared[next(iter(self._declared))]
+        allowed = self._server.mcp_allowed_tools_for_session(row)
         token = self._tokens.sign(orjson.dumps([context.session, allowed]).decode())
         metadata = {
             "server_name": self._name,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from pydantic import BaseModel, Field, model_validator
 
 from nemo_gym.failures import ConfigError, GymError, ToolError, VerifierError
+from nemo_gym.resources._standard_error import StandardErrorCopy
 from nemo_gym.resources.mcp_tools import MCPTool, check_tools
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class McpServerOptions(BaseModel, extra="forbid"):
 class _ServedTool(NamedTuple):
     client: Client
     tool: MCPTool
+    printed: StandardErrorCopy | None
+    """The standard error of its server, if that is a program."""
 
 
 class McpClients:
@@ -119,7 +122,7 @@ class McpClients:
             raise _build_failed_error(
                 f"there is no tool named {name!r}; the tools of the session are: {known}"
             )
-        return _read_result_text(await _call_tool(served.client, name, arguments), name)
+        return _read_result_text(await _call_tool(served, name, arguments), name)
 
 
 class _SessionClients:
@@ -132,6 +135,8 @@ class _SessionClients:
         self._name = name
         self._servers = servers
         self._files = files
+        self._printed: StandardErrorCopy | None = None
+        """The standard error of the program that was started last."""
         self._closing = asyncio.Event()
         self._owner = asyncio.create_task(self._own())
 
@@ -161,20 +166,44 @@ class _SessionClients:
             if self.opened.done():
                 log.warning("an MCP client of `%s` did not close cleanly: %r", self._name, cause)
             else:
-                self.opened.set_exception(cause if isinstance(cause, GymError) else self._not_started(cause))
+                is_ours = isinstance(cause, GymError)
+                self.opened.set_exception(cause if is_ours else await self._build_not_started_error(cause))
 
     async def _connect(self, stack: AsyncExitStack) -> None:
         found: list[_ServedTool] = []
         for options in self._servers.values():
-            client = await _connect_client(stack, options, self.folder)
-            found += [_ServedTool(client, tool) for tool in await _list_tools(client, options)]
+            client = await self._connect_client(stack, options)
+            found += [_ServedTool(client, tool, self._printed) for tool in await _list_tools(client, options)]
         checked = check_tools(self._name, [served.tool for served in found], _LEAVE_OUT)
         self.served = dict(zip(checked, found, strict=True))
 
-    def _not_started(self, cause: BaseException) -> VerifierError:
-        servers = ", ".join(self._servers)
+    async def _connect_client(self, stack: AsyncExitStack, options: McpServerOptions) -> Client:
+        """Return a connected client, which closes with `stack`."""
+        import httpx2
+        from mcp import Client, StdioServerParameters, stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+
+        self._printed = None
+        if options.command is not None:
+            program, *arguments = (part.replace(_FOLDER, str(self.folder)) for part in options.command)
+            started = StdioServerParameters(
+                command=program, args=arguments, env=options.environment, cwd=self.folder
+            )
+            self._printed, errors = await StandardErrorCopy.open()
+            stack.push_async_callback(self._printed.close)
+            with errors:  # the program has it, too, once it has started
+                client = Client(stdio_client(started, errors), read_timeout_seconds=options.timeout_s)
+                return await stack.enter_async_context(client)
+        assert options.url is not None
+        http = httpx2.AsyncClient(headers=options.headers, timeout=options.timeout_s)
+        endpoint = streamable_http_client(options.url, http_client=await stack.enter_async_context(http))
+        return await stack.enter_async_context(Client(endpoint, read_timeout_seconds=options.timeout_s))
+
+    async def _build_not_started_error(self, cause: BaseException) -> VerifierError:
+        servers, reason = ", ".join(self._servers), str(cause) or repr(cause)
         return VerifierError(
-            f"`{self._name}` cannot connect a session to its MCP servers ({servers}): {str(cause) or repr(cause)}",
+            f"`{self._name}` cannot connect a session to its MCP servers ({servers}): "
+            + await _add_last_line(reason, self._printed),
             code="mcp_server_unavailable",
             remedy="Run the `command`, or call the `url`, of its mcp_servers by hand.",
         )
@@ -205,22 +234,10 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         (folder / path).write_text(text, encoding="utf-8", newline="")
 
 
-async def _connect_client(stack: AsyncExitStack, options: McpServerOptions, folder: Path) -> Client:
-    """Return a connected client, which closes with `stack`."""
-    import httpx2
-    from mcp import Client, StdioServerParameters
-    from mcp.client.streamable_http import streamable_http_client
-
-    if options.command is not None:
-        program, *arguments = (part.replace(_FOLDER, str(folder)) for part in options.command)
-        started = StdioServerParameters(command=program, args=arguments, env=options.environment, cwd=folder)
-        client = Client(started, read_timeout_seconds=options.timeout_s)
-    else:
-        assert options.url is not None
-        http = httpx2.AsyncClient(headers=options.headers, timeout=options.timeout_s)
-        endpoint = streamable_http_client(options.url, http_client=await stack.enter_async_context(http))
-        client = Client(endpoint, read_timeout_seconds=options.timeout_s)
-    return await stack.enter_async_context(client)
+async def _add_last_line(reason: str, printed: StandardErrorCopy | None) -> str:
+    """Return the reason with the last line of the program that has ended, which most often tells the cause."""
+    line = await printed.read_last_line() if printed is not None else ""
+    return f"{reason}; its last line: {line}" if line else reason
 
 
 async def _list_tools(client: Client, options: McpServerOptions) -> list[MCPTool]:
@@ -237,13 +254,13 @@ async def _list_tools(client: Client, options: McpServerOptions) -> list[MCPTool
             return tools
 
 
-async def _call_tool(client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
+async def _call_tool(served: _ServedTool, name: str, arguments: dict[str, Any]) -> CallToolResult:
     import httpx2
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
     try:
-        return await client.call_tool(name, arguments)
+        return await served.client.call_tool(name, arguments)
     except MCPError as error:
         if error.code == REQUEST_TIMEOUT:
             raise _build_crashed_error(
@@ -251,7 +268,7 @@ async def _call_tool(client: Client, name: str, arguments: dict[str, Any]) -> Ca
             ) from error
         if error.code != CONNECTION_CLOSED:
             raise _build_crashed_error(error.message) from error
-        raise _build_lost_error(name, error.message) from error
+        raise _build_lost_error(name, await _add_last_line(error.message, served.printed)) from error
     except (httpx2.HTTPError, OSError) as error:
         raise _build_lost_error(name, repr(error)) from error
 

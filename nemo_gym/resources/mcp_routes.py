@@ -12,10 +12,9 @@ from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.json_objects import parse_json
 from nemo_gym.protocol.task_folders import TaskWithFolder
 from nemo_gym.resources.mcp_clients import McpClients
-from nemo_gym.resources.mcp_tools import harvest_tools
+from nemo_gym.resources.mcp_tools import harvest_tools, read_declared_tools
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.models import read_task
-from nemo_gym.rows.parts import read_params
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.serving.session_access import EXCLUSIVE_ROUTES
@@ -76,9 +75,4 @@ class McpToolRoutes:
 
 def list_declared_tools(row: AnyRow) -> list[str]:
     """Return the names of the functions that a task row declares."""
-    tools = read_params(row).get("tools")
-    return [
-        str(tool.get("name"))
-        for tool in (tools if isinstance(tools, list) else ())
-        if isinstance(tool, Mapping) and tool.get("type", "function") == "function"
-    ]
+    return list(read_declared_tools(row))

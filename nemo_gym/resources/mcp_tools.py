@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import fastapi
@@ -17,6 +17,8 @@ from pydantic import BaseModel
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import MCP_TOOL_PREFIX
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_params
 from nemo_gym.serving.session_access import EXCLUSIVE_ROUTES
 from nemo_gym.transport.control import is_control_route
 
@@ -37,8 +39,27 @@ class MCPTool:
     description: str = ""
     input_schema: Mapping[str, Any] = field(default_factory=lambda: ANY_ARGUMENTS)
 
+    def describe_as(self, declared: Mapping[str, Any]) -> MCPTool:
+        """Return the tool with the description and the parameters of a task row, where it states them."""
+        description, schema = declared.get("description"), declared.get("parameters")
+        return replace(
+            self,
+            description=description if isinstance(description, str) else self.description,
+            input_schema=schema if isinstance(schema, Mapping) else self.input_schema,
+        )
+
     def to_wire(self) -> dict[str, Any]:
         return {"name": self.name, "description": self.description, "inputSchema": dict(self.input_schema)}
+
+
+def read_declared_tools(row: AnyRow) -> dict[str, Mapping[str, Any]]:
+    """Return the functions that a task row declares, by name."""
+    tools = read_params(row).get("tools")
+    return {
+        str(tool.get("name")): tool
+        for tool in (tools if isinstance(tools, list) else ())
+        if isinstance(tool, Mapping) and tool.get("type", "function") == "function"
+    }
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from fastapi import FastAPI, Request, Response
 from pydantic import Field, PrivateAttr, model_validator
 
+from nemo_gym.config import bootstrap
 from nemo_gym.config.addresses import is_loopback
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
@@ -40,7 +41,9 @@ from nemo_gym.rows.models import (
     BaseVerifyResponse,
     ReverifyMode,
 )
+from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.base import BaseServer, SimpleServer
+from nemo_gym.serving.durability import add_durable_runs, capture_folder
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.serving.session_access import SessionAccess
@@ -52,6 +55,9 @@ from nemo_gym.serving.sessions import (
     sweep_abandoned,
 )
 from nemo_gym.transport.context import LEAVE_OUT_HEADER
+
+if TYPE_CHECKING:
+    from nemo_gym.resources.recorded_tools import RecordedTools
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +86,14 @@ class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
     session_idle_s: float = Field(default=IDLE_S, gt=0)
     """Seconds without a call after which a session is closed, when its rollout has no deadline."""
 
+    replay: Literal["safe", "unsafe", "recorded", "snapshot"] = "safe"
+    """What a replayed attempt of a durable run does with its tools. `safe`: it executes them again. `unsafe`: they have
+    effects outside of the session, such as a mail, so an interrupted attempt begins afresh, and none is forked.
+    `recorded`: it gets their recorded results, and the state of the session is not made again. `snapshot`: it begins
+    with the last snapshot of the session, and gets the results before; without one it executes all of them again."""
+    snapshot_after_s: float = Field(default=10.0, ge=0)
+    """With `replay: snapshot`: the seconds of tool calls after which a snapshot is taken."""
+
     @model_validator(mode="after")
     def _keep_open_verify_on_loopback(self) -> Self:
         if self.open_verify and not is_loopback(self.host):
@@ -101,6 +115,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     _gym_worker: ServerInWorker | None = PrivateAttr(default=None)
     _gym_sessions: ResourcesSessions = PrivateAttr(default_factory=ResourcesSessions)
     _gym_mcp_clients: McpClients | None = PrivateAttr(default=None)
+    _gym_tools: RecordedTools | None = PrivateAttr(default=None)
 
     def setup_webserver(self) -> FastAPI:
         request_memory(self.config.verify_memory_mib << 20)
@@ -118,6 +133,32 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         app.get("/reverify_mode")(self.get_reverify_mode)
         return app
 
+    def new_app(self) -> GymApp:
+        app = super().new_app()
+        if self.config.replay in ("recorded", "snapshot"):
+            configuration = getattr(self.server_client, "global_config_dict", None)
+            add_durable_runs(app, capture_folder(configuration), self._record_tools)
+        return app
+
+    def _record_tools(self) -> RecordedTools:
+        from nemo_gym.resources.recorded_tools import RecordedTools  # of durable runs only
+
+        given, name = bootstrap.current(), self.config.name or type(self).__name__
+        self._gym_tools = RecordedTools(self, f"{name}.{given.replica if given else 0}")
+        return self._gym_tools
+
+    async def snapshot_session(self, session: str, path: Path) -> bool:
+        """Write the state of a session into a new file, with which `seed_session` can begin (`find_snapshot`).
+
+        Called after tool calls of durable runs, with `replay: snapshot`. Returns False for a state that cannot be
+        kept. Raises OSError.
+        """
+        return False
+
+    def find_snapshot(self, session: str) -> Path | None:
+        """Return the file with whose state `seed_session` has to begin; None for a session that begins as its task."""
+        return self._gym_tools.find_snapshot(session) if self._gym_tools is not None else None
+
     def finish_app(self) -> FastAPI:
         app = super().finish_app()
         refuse_unusable_handlers(app)
@@ -129,13 +170,11 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         async def answer_posted() -> dict[str, Any]:
             return describe_posted(self, app)
 
-        is_checked = type(self).check_task is not SimpleResourcesServer.check_task
-        task_check = TaskCheck(self, self.check_task if is_checked else None)
+        task_check = TaskCheck(self, self.check_task if self.has_own_check() else None)
 
         async def answer_tasks(request: Request) -> dict[str, Any]:
             given = parse_object(await request.body()).get("rows")
-            rows = given if isinstance(given, list) else []
-            return {"faults": await task_check.find_faults(rows), "notes": task_check.find_notes(rows)}
+            return await task_check.answer(given if isinstance(given, list) else [])
 
         app.get(POSTED_ROUTE, include_in_schema=False)(answer_posted)
         app.post(TASKS_ROUTE, include_in_schema=False)(answer_tasks)
@@ -173,6 +212,11 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
         A run calls it for the rows of a dataset before the first rollout, without a session.
         """
+
+    @classmethod
+    def has_own_check(cls) -> bool:
+        """Return whether the author of the environment wrote a `check_task`."""
+        return cls.check_task is not SimpleResourcesServer.check_task
 
     @abstractmethod
     async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:

@@ -55,6 +55,7 @@ class TaskCheck:
     """The check of an environment's task rows: by its models, and by its `check_task` if its author wrote one."""
 
     def __init__(self, server: object, check_task: Callable[[Any], Awaitable[None]] | None) -> None:
+        """`server`: the server or its class. `check_task`: that of the server, if its author wrote one."""
         self._models = find_task_models(server)
         self._check_task = check_task
         self._model = _find_body(check_task)
@@ -62,6 +63,10 @@ class TaskCheck:
         are_all = all(_find_body(getattr(server, name, None)) is not None for name in _HANDLERS)
         own = [self._model] if self._model is not None else []
         self._declared = DeclaredKeys([*self._models, *own], are_all=are_all and not is_stepped)
+
+    async def answer(self, rows: Sequence[Any]) -> dict[str, Any]:
+        """Return the `faults` and the `notes` of task rows."""
+        return {"faults": await self.find_faults(rows), "notes": self.find_notes(rows)}
 
     async def find_faults(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the faults of task rows as `check_tasks` does. Those of `check_task` have a remedy and no value."""

@@ -12,8 +12,10 @@ import re
 
 import orjson
 from fastapi import Response
+from pydantic import BaseModel
 
 from nemo_gym.failures import VerifierError
+from nemo_gym.processes.author_code import find_function_place
 from nemo_gym.rows.keys import FAILURE_CLASS_KEY, REWARD_KEY
 from nemo_gym.serving.routes import dump_body
 
@@ -30,7 +32,9 @@ _LEVELS_AROUND = 8
 """Levels of nesting that the servers on the way may add."""
 
 
-def dump_verdict(result: object, left_out: str | None = None, *, code: str = NO_REWARD) -> bytes:
+def dump_verdict(
+    result: object, left_out: str | None = None, *, code: str = NO_REWARD, verify: object = None
+) -> bytes:
     """Return a result of `verify` as JSON without the fields `left_out`.
 
     Raises `VerifierError` with `code` if it has no finite reward, and TypeError or ValueError if JSON cannot hold it.
@@ -39,7 +43,11 @@ def dump_verdict(result: object, left_out: str | None = None, *, code: str = NO_
     if _LONG_RUN.search(body[::_STRIDE]):
         _read_and_dump(body)
     reward = result.get(REWARD_KEY) if isinstance(result, dict) else getattr(result, REWARD_KEY, None)
-    _require_reward(reward, body, code)
+    if not _is_finite(reward) and _FAILURE_MARK not in body:
+        what = f"`reward` is {repr(reward)[:100]}"
+        if not isinstance(result, dict | BaseModel):
+            what = f"`verify` returned {repr(result)[:100]}, which is no BaseVerifyResponse"
+        raise _build_no_reward(what, code, verify)
     return body
 
 
@@ -49,7 +57,9 @@ def check_response(response: Response) -> None:
     if body is None or response.status_code >= 400:
         return
     row = _read_and_dump(bytes(body))
-    _require_reward(row.get(REWARD_KEY) if isinstance(row, dict) else None, bytes(body), NO_REWARD)
+    reward = row.get(REWARD_KEY) if isinstance(row, dict) else None
+    if not _is_finite(reward) and _FAILURE_MARK not in bytes(body):
+        raise _build_no_reward(f"`reward` is {repr(reward)[:100]}", NO_REWARD, None)
 
 
 def _read_and_dump(body: bytes) -> object:
@@ -61,14 +71,14 @@ def _read_and_dump(body: bytes) -> object:
     return row
 
 
-def _require_reward(reward: object, body: bytes, code: str) -> None:
-    """Raise `VerifierError` unless `reward` is a finite number, or `body` is marked as a failure."""
-    if not _is_finite(reward) and _FAILURE_MARK not in body:
-        raise VerifierError(
-            f"The verdict has no reward: `reward` is {repr(reward)[:100]}.",
-            code=code,
-            remedy="Return a finite number as `reward`, such as BaseVerifyResponse(reward=0.5, ...).",
-        )
+def _build_no_reward(what: str, code: str, verify: object) -> VerifierError:
+    """Return the error for a result without a finite reward, with the place of `verify` if it is known."""
+    place = find_function_place(verify) if callable(verify) else None
+    return VerifierError(
+        f"The verdict has no reward: {what}{f' ({place})' if place else ''}.",
+        code=code,
+        remedy="Return a finite number as `reward`, such as BaseVerifyResponse(**dict(body), reward=0.5).",
+    )
 
 
 def _is_finite(reward: object) -> bool:

@@ -7,6 +7,7 @@ replaced in requests only; the model's answer is stored unchanged.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 import orjson
 
@@ -17,6 +18,8 @@ from nemo_gym.responses.problems import ConversionProblems
 NO_ARGUMENTS = "{}"
 _LARGEST_EXACT = 2**53
 """Smaller integers have a float of their own."""
+_MOST_KEPT, _LONGEST_KEPT = 4_096, 4_096
+"""Texts and characters of each whose canonical form is kept: every later turn of a conversation asks for it again."""
 
 
 def is_json_object(text: str) -> bool:
@@ -50,11 +53,18 @@ def canonical_arguments(arguments: str) -> str:
 
     White space, escapes and the order of keys differ between JSON libraries, and JavaScript writes `1.0` as `1`.
     """
+    return (_canonical if len(arguments) > _LONGEST_KEPT else _kept_canonical)(arguments)
+
+
+def _canonical(arguments: str) -> str:
     try:
         value = json.loads(arguments, parse_float=_plain_number)
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return arguments
+
+
+_kept_canonical = lru_cache(_MOST_KEPT)(_canonical)
 
 
 def _plain_number(text: str) -> float | int:

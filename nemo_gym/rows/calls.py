@@ -48,6 +48,43 @@ def read_calls(row: AnyRow) -> list[CallRecord]:
     return [call.record for call in _read_calls(read_output(row))]
 
 
+class WholeCall(NamedTuple):
+    """The ids of a model call, and the output item that ends it."""
+
+    position: int
+    prompt: list[int]
+    """The ids of its whole prompt."""
+    record: CallRecord
+
+
+def read_whole_calls(row: AnyRow) -> list[WholeCall]:
+    """Return the model calls of a row that have ids, with their whole prompts."""
+    rebuilding, found = Rebuilding(), []
+    for place, record in _read_calls(read_output(row)):
+        rebuilding.add(record)
+        if record.tokens is not None and record.sequence is not None:
+            found.append(WholeCall(place, rebuilding[record.sequence].prompt_ids, record))
+    return found
+
+
+def read_versions(row: AnyRow) -> tuple[int, int] | None:
+    """Return the oldest and the newest version of the policy that sampled in a row; None if it names none.
+
+    Versions that are not integers have no order, and are left out.
+    """
+    versions = [
+        version
+        for record in _records_in(row)
+        for version in (
+            record.get("policy_version"),
+            record.get("policy_version_end"),
+            *(span[1] for span in record.get("versions") or ()),
+        )
+        if type(version) is int
+    ]
+    return (min(versions), max(versions)) if versions else None
+
+
 def token_ids_in(row: AnyRow) -> set[int]:
     """Return the different token ids of a row, prompts and answers, in any form."""
     ids: set[int] = set()
@@ -137,7 +174,11 @@ def pack_tokens(row: AnyRow) -> ScoredRow:
 
 
 def _records_in(row: AnyRow) -> list[Mapping[str, Any]]:
-    return [record for item in read_output(row) if isinstance(record := item.get(RECORD_FIELD), Mapping)]
+    return [
+        record
+        for item in read_output(row)
+        if (record := item.get(RECORD_FIELD)) is not None and isinstance(record, Mapping)
+    ]
 
 
 def _rewritten(row: AnyRow, form: TokenForm, *, learns_grammar: bool = True) -> ScoredRow:

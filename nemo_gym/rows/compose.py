@@ -16,6 +16,7 @@ from nemo_gym.rows.keys import (
     ANSWER_FAULT_DETAIL_KEY,
     ANSWER_FAULT_KEY,
     ATTEMPT_INDEX_KEY,
+    COST_KEY,
     END_REASON_KEY,
     FAILED_AT_KEY,
     FAILURE_CLASS_KEY,
@@ -25,6 +26,7 @@ from nemo_gym.rows.keys import (
     FAILURE_MESSAGE_KEY,
     FAILURE_PREFIX,
     FAILURE_REASON_KEY,
+    FOREIGN_KEY,
     FORK_KEY,
     JUDGE_ERROR_KEY,
     MASK_SAMPLE_KEY,
@@ -49,6 +51,7 @@ from nemo_gym.rows.keys import (
     USAGE_KEY,
     VERSION_KEY,
 )
+from nemo_gym.rows.parts import read_output, read_params, read_response
 from nemo_gym.rows.tool_errors import FailedCall
 from nemo_gym.rows.verdict import EndReason, read_policy_outcome
 from nemo_gym.rows.version import ROW_VERSION
@@ -74,11 +77,13 @@ RESULT_MARKS = STATED_FAILURE_KEYS | {
     TIMING_KEY,
     USAGE_KEY,
     SPENT_KEY,
+    COST_KEY,
     MASKED_KEY,
     SCORED_BY_KEY,
     REPLAY_KEY,
     FORK_KEY,
     REVERIFIED_KEY,
+    FOREIGN_KEY,
     TOOL_ERRORS_KEY,
     FAILURE_KEY,
     FAILED_AT_KEY,
@@ -157,6 +162,16 @@ def attach_response(row: AnyRow, response: Any) -> dict[str, Any]:
     return {**row, RESPONSE_KEY: response}
 
 
+def attach_metadata(row: AnyRow, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a task row with other metadata for its verifier."""
+    return {**row, METADATA_KEY: dict(metadata)}
+
+
+def attach_reward(row: AnyRow, reward: float) -> dict[str, Any]:
+    """Return a row with the reward that an attempt got outside of a run."""
+    return {**row, REWARD_KEY: reward}
+
+
 def compose_scored_row(
     task: AnyRow,
     score: Mapping[str, Any],
@@ -188,6 +203,54 @@ def compose_scored_row(
     return scored
 
 
+def take_items(row: AnyRow) -> tuple[dict[str, Any], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Return a row without its items, and those of its request and of its response. A text is one message."""
+    rest, params, output = dict(row), read_params(row), list(read_output(row))
+    given = params.get("input")
+    if isinstance(given, str):
+        rest[PARAMS_KEY] = {**params, "input": ""}
+        given = [{"role": "user", "content": given}]
+    elif isinstance(given, list) and all(isinstance(item, Mapping) for item in given):
+        rest[PARAMS_KEY] = {**params, "input": []}
+    else:
+        given = []
+    if output:
+        rest[RESPONSE_KEY] = {**read_response(row), "output": []}
+    return rest, given, output
+
+
+def put_items(rest: AnyRow, given: list[Any], output: list[Any]) -> dict[str, Any]:
+    """Return the row that `take_items` was given."""
+    row = dict(rest)
+    if given:
+        is_text = row[PARAMS_KEY]["input"] == ""
+        row[PARAMS_KEY] = {**row[PARAMS_KEY], "input": given[0]["content"] if is_text else given}
+    if output:
+        row[RESPONSE_KEY] = {**row[RESPONSE_KEY], "output": output}
+    return row
+
+
+def compose_foreign_row(
+    params: Mapping[str, Any],
+    response: Mapping[str, Any],
+    agent: str,
+    reward: float | None,
+    about: Mapping[str, Any],
+) -> AnyRow:
+    """Return the row of a trajectory that another program made, with the mark `about` it.
+
+    `about["tokens"]` is `whole` if every model call has its tokens.
+    """
+    return {
+        PARAMS_KEY: params,
+        **name_agent(agent),
+        RESPONSE_KEY: response,
+        **({} if reward is None else {REWARD_KEY: reward, OUTCOME_KEY: Outcome.COMPLETED.value}),
+        FOREIGN_KEY: dict(about),
+        VERSION_KEY: ROW_VERSION,
+    }
+
+
 def compose_failure_row(
     identity: RolloutId,
     attempt: int,
@@ -215,6 +278,12 @@ def compose_failure_row(
     if failed_at is not None:
         row[FAILED_AT_KEY] = failed_at
     return FailureRow(row | {key: answer[key] for key in answer if key not in row and key != REWARD_KEY})
+
+
+def compose_unattempted_row(failure_class: str, message: str, *, may_persist: bool) -> FailureRow:
+    """Return the result of a row without an answer of its agent, for a trainer that wants rows and no exceptions."""
+    marks = {} if may_persist else {NO_PERSIST_KEY: True}
+    return FailureRow({FAILURE_CLASS_KEY: failure_class, FAILURE_MESSAGE_KEY: message, **marks})
 
 
 def compose_reverified_row(

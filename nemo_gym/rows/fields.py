@@ -67,15 +67,11 @@ _REFERENCE: JsonSchema = {
 _FAILURE_OBJECT: JsonSchema = {
     "type": "object",
     "properties": {
-        "message": _TEXT,
+        **dict.fromkeys(("message", "code", "place"), _TEXT),
         "type": {"enum": [boundary.value for boundary in Boundary]},
-        "code": _TEXT,
         "retryable": _FLAG,
-        "remedy": {"type": ["string", "null"]},
-        "peer": {"type": ["string", "null"]},
-        "param": {"type": ["string", "null"]},
+        **{key: {"type": ["string", "null"]} for key in ("remedy", "peer", "param")},
         "hops": {"type": "array", "items": _TEXT},
-        "place": _TEXT,
     },
     "required": ["message", "type", "code", "retryable"],
 }
@@ -85,16 +81,19 @@ _TOOL_ERRORS: JsonSchema = {
     "items": {
         "type": "object",
         "properties": {
-            "tool": _TEXT,
+            **dict.fromkeys(("tool", "cause", "place"), _TEXT),
             "by": {"enum": [culprit.value for culprit in Culprit]},
             "kind": {"enum": [kind.value for kind in ToolErrorKind]},
-            "cause": _TEXT,
-            "place": _TEXT,
             "count": {"type": "integer", "minimum": 1},
         },
         "required": ["tool", "by", "kind", "cause", "count"],
     },
 }
+
+
+def _state_failure(key: str, meaning: str) -> RowField:
+    return RowField(key, _TEXT, meaning, "the verifier", "the collector", _FAILURE, since=CONTRACT)
+
 
 FIELDS: Final[tuple[RowField, ...]] = (
     RowField(
@@ -265,7 +264,14 @@ FIELDS: Final[tuple[RowField, ...]] = (
         written_by="the collector",
         read_by="resumed runs, reports",
         since="1.2",
-        forms=_SCORED,
+    ),
+    RowField(
+        keys.COST_KEY,
+        {"type": "number", "minimum": 0},
+        meaning="in a run with prices: the cost of these calls",
+        written_by="the collector",
+        read_by="metrics, reports, comparisons, the viewer",
+        since="1.2",
     ),
     RowField(
         keys.MASKED_KEY,
@@ -324,7 +330,8 @@ FIELDS: Final[tuple[RowField, ...]] = (
             "properties": {"calls_replayed": _INDEX, "calls_live": _INDEX, "seconds": _SECONDS},
         },
         meaning="the first calls of the attempt were answered from the record of another one: its `source`, the `mode` "
-        "(`continue`, `fork`, `rewind`), the number of calls and of compared observations, and the `noise` by class",
+        "(`continue`, `fork`, `rewind`), the number of calls and of compared observations, the `noise` by class, and "
+        "of tools the recorded results that were given (`tools_recorded`, `from_snapshot`)",
         written_by="the collector",
         read_by="forks, the viewer",
         forms=_SCORED,
@@ -346,6 +353,15 @@ FIELDS: Final[tuple[RowField, ...]] = (
         written_by="`ng_reverify`",
         read_by="`ng_reverify`, the viewer",
         forms=_SCORED,
+    ),
+    RowField(
+        keys.FOREIGN_KEY,
+        {"type": "object", "required": ["format", "agent", "tokens"]},
+        meaning="another program made the trajectory; exports for training take it only if its `tokens` are `whole`",
+        written_by="`ng_reverify`, `ng_view`",
+        read_by="exports",
+        forms=_SCORED,
+        since="1.3",
     ),
     RowField(
         keys.FAILURE_KIND_KEY,
@@ -418,24 +434,8 @@ FIELDS: Final[tuple[RowField, ...]] = (
         forms=_FAILURE,
         since=CONTRACT,
     ),
-    RowField(
-        keys.FAILURE_MESSAGE_KEY,
-        _TEXT,
-        meaning="the text of a failure that a verifier reports",
-        written_by="the verifier",
-        read_by="the collector",
-        forms=_FAILURE,
-        since=CONTRACT,
-    ),
-    RowField(
-        keys.FAILURE_ERROR_KEY,
-        _TEXT,
-        meaning="the same",
-        written_by="the verifier",
-        read_by="the collector",
-        forms=_FAILURE,
-        since=CONTRACT,
-    ),
+    _state_failure(keys.FAILURE_MESSAGE_KEY, "the text of a failure that a verifier reports"),
+    _state_failure(keys.FAILURE_ERROR_KEY, "the same"),
     RowField(
         keys.NO_PERSIST_KEY,
         _FLAG,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from nemo_gym.failures import InputError
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
@@ -30,12 +30,19 @@ class BaseVerifyRequest(BaseRunRequest):
     response: Response
 
 
+def _refuse_text(reward: object) -> object:
+    """Raise for a reward that is text: pydantic would read "0.5" as 0.5, and a typing mistake of others as a score."""
+    if isinstance(reward, str):
+        raise ValueError(f"is the text {reward!r}; write a number")
+    return reward
+
+
 class BaseVerifyResponse(BaseVerifyRequest):
     """A verify request and its score. Fields that a class does not declare enter the row, too."""
 
     model_config = ConfigDict(extra="allow")
 
-    reward: float
+    reward: Annotated[float, BeforeValidator(_refuse_text)]
     mask_sample: bool = False
     """True if trainers should skip the row."""
     failure_kind: str | None = None

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import orjson
+
 from nemo_gym.failures import InputError
 from nemo_gym.json_objects import finite_number, member
-from nemo_gym.names import FOLDER_DIGEST_KEY, RESERVED_PREFIX, TASK_FOLDER_KEY
+from nemo_gym.names import FOLDER_DIGEST_KEY, FOREIGN_SOURCE_KEY, RESERVED_PREFIX, TASK_FOLDER_KEY
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
     AGENT_REF_KEY,
+    COST_KEY,
     FAILURE_KEY,
     FAILURE_REASON_KEY,
+    FORK_KEY,
     METADATA_KEY,
     PARAMS_KEY,
     RESPONSE_KEY,
@@ -50,7 +54,12 @@ def read_output(row: AnyRow) -> Sequence[Item]:
     """Return the output items of a row's response; empty without a response."""
     response = row.get(RESPONSE_KEY)  # without `member`, which would be one more call in every rollout
     output = response.get("output") if isinstance(response, Mapping) else None
-    return output if isinstance(output, list) and all(isinstance(item, Mapping) for item in output) else []
+    if not isinstance(output, list):
+        return []
+    for item in output:
+        if type(item) is not dict and not isinstance(item, Mapping):  # the first is a tenth of the second
+            return []
+    return output
 
 
 def read_usage(row: AnyRow) -> Mapping[str, Any]:
@@ -65,9 +74,26 @@ def read_spent(row: AnyRow) -> Mapping[str, Any]:
     return spent if isinstance(spent, Mapping) else {}
 
 
-def append_spent(line: bytes, spent: bytes) -> bytes:
-    """Return the JSON of a row with what it has spent, as JSON, as its last member."""
-    return b'%b,"%b":%b}' % (line.rstrip().removesuffix(b"}"), SPENT_KEY.encode(), spent)
+def read_token_sum(counts: object) -> int | None:
+    """Return the tokens of a model server in `read_spent`, of prompts and answers; None for another form."""
+    if not isinstance(counts, Sequence) or len(counts) != 4:
+        return None
+    _, given, _, answered = counts
+    return given + answered if type(given) is int and type(answered) is int else None
+
+
+def add_spent(row: AnyRow, spent: Mapping[str, Sequence[int]], cost: float | None) -> dict[str, Any]:
+    """Return a row with what it has spent, and its cost, if it is known."""
+    told: dict[str, Any] = {SPENT_KEY: {server: [*counts] for server, counts in spent.items()}}
+    return {**row, **told} if cost is None else {**row, **told, COST_KEY: cost}
+
+
+def append_spent(line: bytes, spent: bytes, cost: float | None = None) -> bytes:
+    """Return the JSON of a row with what it has spent, as JSON, and its cost, if it is known, as its last members."""
+    members = b'"%b":%b' % (SPENT_KEY.encode(), spent)
+    if cost is not None:
+        members += b',"%b":%b' % (COST_KEY.encode(), orjson.dumps(cost))
+    return b"%b,%b}" % (line.rstrip().removesuffix(b"}"), members)
 
 
 def count_tokens(row: AnyRow) -> int | None:
@@ -119,11 +145,15 @@ def read_task_source(row: AnyRow) -> str:
 
 
 def read_task_origin(row: AnyRow) -> dict[str, str]:
-    """Return the digest, dataset, source, licence, split and version of a row's task folder; empty without one."""
-    folder = row.get(TASK_FOLDER_KEY)
-    if not isinstance(folder, Mapping):
+    """Return the digest, dataset, source, licence, split and version of a row's task folder, or of its foreign
+    environment; empty without one."""
+    folder, foreign = row.get(TASK_FOLDER_KEY), row.get(FOREIGN_SOURCE_KEY)
+    if isinstance(folder, Mapping):
+        found = {"digest": row.get(FOLDER_DIGEST_KEY), **{name: folder.get(name) for name in _ORIGIN}}
+    elif isinstance(foreign, Mapping):
+        found = {name: foreign.get(name) for name in ("kind", "digest", *_ORIGIN)}
+    else:
         return {}
-    found = {"digest": row.get(FOLDER_DIGEST_KEY), **{name: folder.get(name) for name in _ORIGIN}}
     return {name: value for name, value in found.items() if isinstance(value, str)}
 
 
@@ -165,3 +195,8 @@ def read_verifier_metadata(row: AnyRow) -> Mapping[str, Any]:
     """Return `verifier_metadata`, in which some environments keep what their verifier needs; empty without it."""
     metadata = row.get(METADATA_KEY)
     return metadata if isinstance(metadata, Mapping) else {}
+
+
+def read_fork_group(row: AnyRow) -> str:
+    """Return the group of a fork, which names its parent and turn; empty for another rollout."""
+    return str(member(row, FORK_KEY, "group") or "")

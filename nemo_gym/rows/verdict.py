@@ -15,12 +15,15 @@ from nemo_gym.failures import SCORED_OUTCOMES, Boundary, Failure, Outcome
 from nemo_gym.json_objects import LARGEST_FLOAT, describe_kind, finite_number, member
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
+    ANSWER_FAULT_DETAIL_KEY,
+    ANSWER_FAULT_KEY,
     END_REASON_KEY,
     FAILED_AT_KEY,
     FAILURE_CLASS_KEY,
     FAILURE_ERROR_KEY,
     FAILURE_KEY,
     FAILURE_MESSAGE_KEY,
+    FOREIGN_KEY,
     JUDGE_ERROR_KEY,
     MASK_SAMPLE_KEY,
     MASKED_KEY,
@@ -35,6 +38,8 @@ from nemo_gym.rows.keys import (
 __all__ = ["EndReason", "read_reward"]
 
 _ERROR_TEXT_KEYS = ("error", JUDGE_ERROR_KEY, FAILURE_MESSAGE_KEY, FAILURE_ERROR_KEY)
+_LONGEST_FAULT = 160
+"""Characters."""
 NOT_PERSISTED = "not_persisted"
 """The failure class of a row that is not to be written and names no class."""
 
@@ -111,6 +116,13 @@ def is_scored(row: AnyRow) -> bool:
     return not is_failed(row) and is_reward(row.get(REWARD_KEY))
 
 
+def read_answer_fault(row: AnyRow) -> str | None:
+    """Return in a line how an answer broke its verifier; None if it did not."""
+    if not row.get(ANSWER_FAULT_KEY):
+        return None
+    return " ".join(str(row.get(ANSWER_FAULT_DETAIL_KEY)).split())[:_LONGEST_FAULT]
+
+
 def read_reward(row: AnyRow) -> float | None:
     """Return the reward of a scored row; None for any other row."""
     return float(row[REWARD_KEY]) if is_scored(row) else None
@@ -150,6 +162,16 @@ def read_end_reason(row: AnyRow) -> str | None:
 def is_masked(row: AnyRow) -> bool:
     """Return whether trainers should skip the row. Its score still counts in metrics."""
     return bool(row.get(MASKED_KEY) or row.get(MASK_SAMPLE_KEY))
+
+
+def is_foreign(row: AnyRow) -> bool:
+    """Return whether another program made the trajectory of the row, which was read from a file."""
+    return isinstance(row.get(FOREIGN_KEY), Mapping)
+
+
+def may_train(row: AnyRow) -> bool:
+    """Return whether the row is of this gym, or every model call of the foreign trajectory has its tokens."""
+    return not is_foreign(row) or member(row, FOREIGN_KEY, "tokens") == "whole"
 
 
 def is_tamperable(row: AnyRow) -> bool:

@@ -14,7 +14,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import VERSION_KEY
 
-ROW_VERSION: Final = "1.2"
+ROW_VERSION: Final = "1.3"
 """The version that this gym writes."""
 _MAJOR: Final = 1
 

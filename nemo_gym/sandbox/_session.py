@@ -15,6 +15,7 @@ from nemo_gym.sandbox.providers.protocols import (
     SupportsSandboxBackgroundServices,
     SupportsSandboxEndpoint,
     SupportsSandboxPauseResume,
+    SupportsSandboxSnapshots,
     lacks,
 )
 from nemo_gym.sandbox.providers.registry import resolve_provider
@@ -61,8 +62,9 @@ class AsyncSandbox:
         *,
         outside_endpoints: Sequence[Any] | None = None,
         delete_on_stop: bool | None = None,
+        snapshot: Path | None = None,
     ) -> Self:
-        """Create the sandbox and write its files.
+        """Create the sandbox and write its files, or create it with the files of a snapshot.
 
         Each of `outside_endpoints` has an `env_var`, which is set to its `url`. Raises SandboxCreateError.
         """
@@ -74,7 +76,7 @@ class AsyncSandbox:
         outside = {endpoint.env_var: endpoint.url for endpoint in outside_endpoints or ()}
         spec = replace(spec, env={**spec.env, **outside})
         try:
-            self._handle = await self._create(spec)
+            self._handle = await self._create(spec, snapshot)
         except OSError as error:
             name = getattr(self._provider, "name", type(self._provider).__name__)
             message = f"the sandbox provider {name!r} cannot start a sandbox: {error}"
@@ -160,6 +162,15 @@ class AsyncSandbox:
             raise lacks(self._provider, "pauses")
         await self._provider.resume(self._require_handle())
 
+    async def snapshot(self, path: Path) -> bool:
+        """Write the files of the sandbox into a new file, with which another one can start. Raises OSError.
+
+        Returns False while processes go on in the sandbox.
+        """
+        if not isinstance(self._provider, SupportsSandboxSnapshots):
+            raise lacks(self._provider, "snapshots")
+        return await self._provider.snapshot(self._require_handle(), path)
+
     async def serialize(self, *, scope: str | None = None) -> dict[str, Any]:
         """Return a description in JSON, from which another process connects to the sandbox (`connect`)."""
         if not isinstance(self._provider, ConnectableProvider):
@@ -192,7 +203,11 @@ class AsyncSandbox:
         """Delete the sandbox and release its provider. Idempotent."""
         await self._release(closes=True)
 
-    async def _create(self, spec: SandboxSpec) -> SandboxHandle:
+    async def _create(self, spec: SandboxSpec, snapshot: Path | None) -> SandboxHandle:
+        if snapshot is not None:
+            if not isinstance(self._provider, SupportsSandboxSnapshots):
+                raise lacks(self._provider, "snapshots")
+            return await self._provider.restore(spec, snapshot)
         handle = await self._provider.create(spec)
         try:
             for path, text in spec.files.items():

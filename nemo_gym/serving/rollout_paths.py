@@ -12,11 +12,11 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from nemo_gym.names import ROLLOUT_PATH_PREFIX as ROLLOUT_PATH_PREFIX
 from nemo_gym.transport.context import SESSION_HEADER
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.rollout_context import rollout_context
 
-ROLLOUT_PATH_PREFIX = "ng-rollout"
 TOKEN_CAPTURE_PATH_SEGMENT = "training-token-capture"
 _SESSION = SESSION_HEADER.encode()
 _SESSION_COOKIE = b"ng_session_"

@@ -21,9 +21,12 @@ import random
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress, count
+from operator import ne
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -36,6 +39,7 @@ from nemo_gym.sources.tool_tasks import CODE, STATE
 _MARK = "__tool_of_a_task__"
 _PACKAGE = "general_agent"
 _HASH = re.compile(r"\bhash\(")
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class DB(BaseModel):
@@ -102,6 +106,15 @@ class ToolWorld:
         except Exception as error:  # noqa: BLE001 - the boundary: every exception of a tool is its answer
             return ToolOutput(error=f"{type(error).__name__}: {error}")
 
+    def remove(self, collection: str, fields: Mapping[str, Any]) -> None:
+        """Remove the record with these fields from a collection of the state."""
+        records = getattr(self.db, collection)
+        if isinstance(records, dict):
+            for key in [key for key, record in records.items() if _dump(record) == fields]:
+                del records[key]
+        else:
+            records[:] = [record for record in records if _dump(record) != fields]
+
     def verify(self) -> float:
         """Return the reward of the present state."""
         return float(self._verify(self.db))
@@ -114,13 +127,22 @@ class ToolWorld:
             vars(self._module).pop("hash", None)
 
     @property
-    def roots(self) -> Iterator[object]:
-        """Everything that calls can change: the state, the tools' own attributes, the module's variables."""
-        yield self.db
-        yield self.tools
+    def parts(self) -> Iterator[tuple[str, object]]:
+        """Everything that calls can change: the state's fields by name; the tools' and the module's data without."""
+        yield from vars(self.db).items()
+        yield "", self.db
+        yield "", self.tools
         for name, value in vars(self._module).items():
             if not name.startswith("__") and isinstance(value, list | dict | set):
-                yield value
+                yield "", value
+
+    def dump_parts(self, names: Set[str]) -> dict[str, Any]:
+        """Return the fields of the state with these names as JSON; all fields, if a part without a name is there."""
+        return self.db.model_dump(include=None if "" in names else {*names})
+
+
+def _dump(record: object) -> object:
+    return record.model_dump() if isinstance(record, BaseModel) else record
 
 
 def _import_code(file: Path) -> ModuleType:
@@ -130,7 +152,8 @@ def _import_code(file: Path) -> ModuleType:
     module.__file__ = str(file)
     sys.modules[module.__name__] = module  # pydantic looks up annotations there
     try:
-        exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
+        code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)  # without our `annotations`
+        exec(code, module.__dict__)
     except Exception as error:
         raise _build_unusable_error(file.parent, error) from error
     finally:
@@ -165,52 +188,69 @@ class Snapshot:
     """The state of a world, which `restore` brings back. It keeps shallow copies of all mutable objects."""
 
     def __init__(self, world: ToolWorld) -> None:
-        self._kept: list[tuple[Any, Any]] = []
-        """Each mutable object with its copy."""
+        self._live: list[Any] = []
+        """Each mutable object."""
+        self._copies: list[Any] = []
+        """A copy of each, in the same order: all comparisons are one pass in C."""
+        self._parts: list[str] = []
+        """The part of the world that each belongs to."""
         self._seen: dict[int, object] = {}
-        self._keep(world.roots)
+        for name, value in world.parts:
+            self._keep([value], name)
+
+    def duplicate(self) -> Snapshot:
+        """Return another snapshot of the same state, without a walk through it."""
+        other = copy(self)
+        other._live, other._parts, other._seen = self._live.copy(), self._parts.copy(), self._seen.copy()
+        other._copies = [kept.copy() for kept in self._copies]
+        return other
 
     def restore(self) -> None:
         """Bring the state back."""
-        for live, copy in self._kept:
-            if live != copy:
-                _refill(live, copy)
+        for place in self._list_changed():
+            _refill(self._live[place], self._copies[place])
 
-    def is_changed(self) -> bool:
-        """Return whether the state has changed since."""
-        return any(live != copy for live, copy in self._kept)
+    def find_changed(self) -> set[str]:
+        """Return the names of the world's parts that have changed since; the empty name for one without a name."""
+        return {self._parts[place] for place in self._list_changed()}
 
     def take_over(self) -> Undo:
         """Make the present state the one to restore. The answer is empty if nothing has changed."""
         undo = []
-        for live, copy in self._kept[:]:
-            if live != copy:
-                undo.append((copy, copy.copy()))
-                _refill(copy, live)
-                self._keep(live.values() if isinstance(live, dict) else live)
+        for place in self._list_changed():
+            live, kept = self._live[place], self._copies[place]
+            undo.append((kept, kept.copy()))
+            _refill(kept, live)
+            self._keep(live.values() if isinstance(live, dict) else live, self._parts[place])
         return undo
+
+    def _list_changed(self) -> list[int]:
+        """Return the places of the objects that are not as they were."""
+        return list(compress(count(), map(ne, self._live, self._copies)))
 
     def go_back(self, undo: Undo) -> None:
         """Make the state before a `take_over` the one to restore; the last one first."""
-        for copy, before in undo:
-            _refill(copy, before)
+        for kept, before in undo:
+            _refill(kept, before)
 
-    def _keep(self, roots: Iterable[object]) -> None:
-        """Copy every mutable object that can be reached from `roots` and is new."""
+    def _keep(self, roots: Iterable[object], part: str) -> None:
+        """Copy every mutable object that can be reached from `roots` and is new. They belong to `part`."""
         left: list[Any] = list(roots)
         while left:
             value = left.pop()
-            if isinstance(value, str | int | float | None) or id(value) in self._seen:
+            if type(value) in _PLAIN or id(value) in self._seen:
                 continue
             self._seen[id(value)] = value
             if isinstance(value, tuple | frozenset):
                 left += value
             elif isinstance(value, dict | list | set | deque):
-                self._kept.append((value, value.copy()))
+                self._live.append(value)
+                self._copies.append(value.copy())
                 left += value.values() if isinstance(value, dict) else value
             elif not isinstance(value, type | ModuleType):
                 left.append(getattr(value, "__dict__", None))
                 left.append(getattr(value, "__pydantic_private__", None))
+        self._parts += [part] * (len(self._live) - len(self._parts))
 
 
 Undo = list[tuple[Any, Any]]

@@ -7,9 +7,12 @@ a value is missing, too short or not a number. A masked call has no ids, so trai
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 from nemo_gym.responses.logprobs import MISSING_LOGPROB
 from nemo_gym.tokens.ids import encode_ids
@@ -20,6 +23,7 @@ LOWEST_LOGPROB = MISSING_LOGPROB + 1.0
 _ABOVE_CERTAIN = 1e-3
 """The largest log-probability above 0 that rounding can cause."""
 _NAMED = "token_id:"
+_NAMES = re.compile(r"token_id:(?:0|[1-9][0-9]*+)(?:,token_id:(?:0|[1-9][0-9]*+))*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,7 @@ def capture_chat(chat: Mapping[str, Any]) -> Capture:
     choice = chat["choices"][0]
     message = _read_mapping(choice.get("message"))
     entries = _read_mapping(choice.get("logprobs")).get("content")
-    entries = (
-        entries if isinstance(entries, list) and all(isinstance(entry, Mapping) for entry in entries) else []
-    )
+    entries = entries if isinstance(entries, list) and set(map(type, entries)) <= {dict} else []
     prompt, prompts_agree = _first(source.get("prompt_token_ids") for source in (chat, choice, message))
     named = _parse_named_ids(entries) or None
     ids, ids_agree = _first((choice.get("token_ids"), message.get("generation_token_ids"), named))
@@ -91,10 +93,16 @@ def _first(sources: Any) -> tuple[Any, bool]:
 def _parse_named_ids(entries: Sequence[Mapping[str, Any]]) -> list[int] | None:
     """Return the ids in `token_id:N` strings, or None if the engine wrote tokens as text."""
     names = [entry.get("token") for entry in entries]
-    if not all(isinstance(name, str) and name.startswith(_NAMED) for name in names):
+    if not names or not isinstance(names[0], str) or not names[0].startswith(_NAMED):
         return None
-    numbers = [str(name).removeprefix(_NAMED) for name in names]
-    return [int(number) for number in numbers] if all(map(str.isdecimal, numbers)) else None
+    try:
+        joined = ",".join(names)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    if not _NAMES.fullmatch(joined):
+        return None
+    ids: list[int] = orjson.loads(f"[{joined.replace(_NAMED, '')}]")
+    return ids if len(ids) == len(names) else None
 
 
 def _read_mapping(value: object) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from nemo_gym.tokens.histories import History, common_prefix_length, is_one_conv
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence, decode_ids
 from nemo_gym.tokens.reasons import DRIFT, SegmentReason
 from nemo_gym.tokens.spelling import SampledTurns
+from nemo_gym.tokens.thoughts import SampledThoughts
 
 MOST_LEAVES = 16
 """Maximum number of open conversations per session, such as those of sub-agents, a simulated user or a judge."""
@@ -79,6 +80,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.turns = SampledTurns()
+        self.thoughts = SampledThoughts()
         self._leaves: list[_Leaf] = []
         self._calls = 0
         self._has_forgotten = False
@@ -88,9 +90,10 @@ class Ledger:
         return sum(len(leaf.ids) for leaf in self._leaves)
 
     def forget(self) -> None:
-        """Drop all ids and sampled texts. Later calls of this session are `unlinked`."""
+        """Drop all ids, sampled texts and reasoning. Later calls of this session are `unlinked`."""
         self._leaves.clear()
         self.turns = SampledTurns()
+        self.thoughts = SampledThoughts()
         self._has_forgotten = self._calls > 0
 
     def add_masked(self) -> int:

@@ -76,6 +76,8 @@ class CallRecord:
     """The policy's version when the call began."""
     policy_version_end: PolicyVersion | None = None
     """The policy's version when the call ended, if it had changed."""
+    versions: Sequence[tuple[int, PolicyVersion | None]] = ()
+    """The first sampled token and the version of each part of an answer that several versions sampled."""
     untrained: UntrainedReason | None = None
     """The reason why its tokens are context only, although they are usable."""
 
@@ -83,6 +85,19 @@ class CallRecord:
     def is_under_grammar(self) -> bool:
         """Return whether the engine sampled it under a grammar: a forced tool call, a JSON schema."""
         return bool(self.sampling.get("grammar"))
+
+    def list_versions(self, count: int, otherwise: int) -> list[int]:
+        """Return the version of each of its `count` sampled tokens. `otherwise`: that of parts without a number.
+
+        Without `versions` all are of the first version.
+        """
+        parts = self.versions or [(0, self.policy_version)]
+        ends = [*(start for start, _ in parts[1:]), count]
+        return [
+            version if type(version) is int else otherwise
+            for (start, version), end in zip(parts, ends, strict=True)
+            for _ in range(start, end)
+        ]
 
     def to_wire(self, form: TokenForm, *, in_sequence: bool = True) -> dict[str, Any]:
         """Return the value of `_ng_tokens`.
@@ -183,12 +198,25 @@ def _read_tokens(ids: Any) -> CallTokens:
     return unpack(ids) if isinstance(ids, str) else CallTokens(**ids)
 
 
+def _are_parts(versions: Any) -> bool:
+    """Return whether a value is the list of an answer's parts: first tokens that rise from 0, and versions."""
+    if not isinstance(versions, list) or not all(
+        isinstance(each, list) and len(each) == 2 for each in versions
+    ):
+        return False
+    starts = [start for start, _ in versions]
+    return (
+        all(type(start) is int for start in starts) and starts == sorted(starts) and starts[:1] in ([], [0])
+    )
+
+
 def _parse(wire: Mapping[str, Any]) -> CallRecord:
     names_are_texts = all(isinstance(wire.get(name), str | None) for name in ("sequence", "base"))
     if (
         type(wire.get("kept", 0)) is not int
         or not names_are_texts
         or not isinstance(wire.get("sampling"), Mapping | None)
+        or not _are_parts(wire.get("versions") or [])
     ):
         raise ValueError("not a record")
     given = {name: value for name in _FIELDS if (value := wire.get(name)) is not None}

@@ -70,6 +70,21 @@ class Segment:
         kept = [bit & ~of_grammar for bit, of_grammar in zip(self.loss_mask, self.grammar_mask, strict=True)]
         return replace(self, loss_mask=kept)
 
+    def mask_versions(self, records: Sequence[CallRecord], floor: int, *, otherwise: int) -> Segment:
+        """Return the segment with the tokens that versions of the policy below `floor` sampled as context.
+
+        `records`: those that the segment was built from. `otherwise`: the version of calls that name none. A call that
+        spans an update without naming the version of each token counts as of its oldest one.
+        """
+        kept = list(self.loss_mask)
+        for span in self.spans:
+            if span.part is Part.SAMPLED:
+                versions = records[span.call].list_versions(span.end - span.start, otherwise)
+                for place, version in enumerate(versions, span.start):
+                    if version < floor:
+                        kept[place] = 0
+        return replace(self, loss_mask=kept)
+
 
 @dataclass(slots=True)
 class _Open:

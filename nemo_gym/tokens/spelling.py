@@ -56,7 +56,7 @@ class SampledTurns:
         return {**message, **changed, **({"tool_calls": restored} if calls else {})}
 
     def _restore_content(self, content: Any) -> Any:
-        text = _join_texts(content)
+        text = join_texts(content)
         known = self._texts.get(text.strip()) if text is not None else None
         return content if known is None or content in known else known[-1]
 
@@ -70,7 +70,7 @@ class SampledTurns:
         return {**call, "function": {**function, "arguments": sampled}}
 
 
-def _join_texts(content: Any) -> str | None:
+def join_texts(content: Any) -> str | None:
     """Return the text of a message's content; None if it has parts that are no text."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else None

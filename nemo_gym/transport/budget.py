@@ -5,6 +5,9 @@ their answers carry what they have spent in `x-ng-spent`, so the ledger of the a
 those of the policy, of judges and of simulated users, of any server. A model server refuses a call of an attempt that
 has nothing left. A call that is in flight when the budget ends is answered and counted.
 
+A call of a continued attempt that is answered from the record of an earlier one is counted apart, as that of a server
+whose name begins with `REPLAYED`: the engine was asked for it once.
+
 Nothing of this is imported by a gym whose runs have no budgets.
 """
 
@@ -22,6 +25,8 @@ from nemo_gym.json_objects import object_in
 from nemo_gym.transport.context import BUDGET_HEADER, BUDGET_SPENT, SPENT_HEADER
 
 _MILLION = 1e6
+REPLAYED = "~"
+"""The first character of the name under which the replayed calls of a model server are counted."""
 
 
 class Price(NamedTuple):
@@ -47,6 +52,10 @@ class Tokens(NamedTuple):
 
     def plus(self, other: Iterable[int]) -> Tokens:
         return Tokens(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def minus(self, other: Iterable[int]) -> Tokens:
+        """Return what is more than in `other`."""
+        return Tokens(*(max(0, one - two) for one, two in zip(self, other, strict=True)))
 
     def cost(self, price: Price) -> float:
         uncached = self.input - self.cached
@@ -129,8 +138,9 @@ class BudgetLedger:
                 remedy=f"Raise +budget.rollout.{limit} if rollouts need more.",
             )
 
-    def note(self, server: str, tokens: Tokens) -> None:
+    def note(self, server: str, tokens: Tokens, *, is_replayed: bool = False) -> None:
         """Add calls of a model server."""
+        server = REPLAYED + server if is_replayed else server
         self.spent[server] = self.spent.get(server, Tokens()).plus(tokens)
 
     def note_headers(self, headers: Mapping[str, str]) -> None:
@@ -160,4 +170,17 @@ def read_spent(value: object) -> Spent:
 
 def compute_cost(spent: Mapping[str, Tokens], prices: Mapping[str, Price]) -> float:
     """Return the cost of tokens by model server; a server without a price costs nothing."""
-    return sum(tokens.cost(prices[name]) for name, tokens in spent.items() if name in prices)
+    named = ((name.removeprefix(REPLAYED), tokens) for name, tokens in spent.items())
+    return sum(tokens.cost(prices[name]) for name, tokens in named if name in prices)
+
+
+def split_replayed(spent: Spent) -> tuple[Spent, Spent]:
+    """Return the calls that the engine was asked for, and those that were answered from a record."""
+    live = {name: tokens for name, tokens in spent.items() if not name.startswith(REPLAYED)}
+    replayed = {name.removeprefix(REPLAYED): spent[name] for name in spent.keys() - live.keys()}
+    return live, replayed
+
+
+def add_spent(one: Mapping[str, Tokens], other: Mapping[str, Tokens]) -> Spent:
+    """Return the sum of two expenses."""
+    return {name: one.get(name, Tokens()).plus(other.get(name, Tokens())) for name in {**one, **other}}

@@ -30,6 +30,8 @@ CALL_HEADER, VERIFYING = "x-ng-call", "verifying"
 LEAVE_OUT_HEADER = "x-ng-leave-out"
 """Comma-separated names of fields that the response can omit, because the caller has them already."""
 
+CONTROLLED_HEADER = "x-ng-controlled"
+"""`1` in the attempts of a run that has a control of its own, so that the control of the gym's servers leaves them."""
 BUDGET_HEADER = "x-ng-budget"
 """The budget that an attempt has left, as JSON (`nemo_gym.transport.budget`); only in runs with budgets."""
 SPENT_HEADER = "x-ng-spent"

@@ -10,7 +10,14 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
-from nemo_gym.names import CLOCK_ROUTE, RUNS_ROUTE, SCALE_ROUTE, SESSIONS_ROUTE
+from nemo_gym.names import (
+    ATTEMPTS_ROUTE,
+    CLOCK_ROUTE,
+    ROLLOUT_SESSIONS_ROUTE,
+    RUNS_ROUTE,
+    SCALE_ROUTE,
+    SESSIONS_ROUTE,
+)
 
 __all__ = ["CONTROL_ROUTES", "ROLLOUT_RECORDS", "TOKEN_TEXTS"]
 
@@ -29,8 +36,12 @@ CONTROL_ROUTES = frozenset(
         "/aggregate_metrics",
         "/policy_version",
         "/reload_weights",
+        "/ng-pause",
+        "/ng-resume",
         "/rollouts",
+        ATTEMPTS_ROUTE,
         CLOCK_ROUTE,
+        ROLLOUT_SESSIONS_ROUTE,
         RUNS_ROUTE,
         SCALE_ROUTE,
         SESSIONS_ROUTE,
@@ -41,7 +52,7 @@ CONTROL_ROUTES = frozenset(
 )
 """Routes that require the run's token and that a model must never reach."""
 
-BELOW_CONTROL_ROUTES = (ROLLOUT_RECORDS + "/", RUNS_ROUTE + "/")
+BELOW_CONTROL_ROUTES = (ROLLOUT_RECORDS + "/", ROLLOUT_SESSIONS_ROUTE + "/", RUNS_ROUTE + "/")
 """The beginnings of further such routes."""
 
 _MAX_ENCODINGS = 8

@@ -53,13 +53,25 @@ class Timer:
         if seconds is not None:
             loop = asyncio.get_running_loop()
             self.at = loop.time() + seconds
-            """The time at which it expires, on the event loop's clock; a pause defers it."""
+            """The time at which it expires, on the event loop's clock; a pause defers it at its end, by its length."""
+            if pause.has_begun:
+                self._note_pauses()
             self._waiting = _find_timers(loop).wait(self)
+
+    def _note_pauses(self) -> None:
+        """Leave out the pauses before this timer, and the part of one that is over."""
+        self._paused_s = pause.seconds
+        if pause.since is not None:
+            self.at -= clock.monotonic() - pause.since
+
+    @property
+    def _paused_before(self) -> float:
+        """The pauses that were over when this timer was set, or deferred last."""
+        return getattr(self, "_paused_s", 0.0)  # without one since the start of the process, nothing is noted
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the event loop call `expire` at its time."""
         self._waiting = None
-        self._paused_s = pause.seconds
         self._handle = loop.call_at(self.at, self._end)
 
     def stop(self) -> None:
@@ -79,9 +91,13 @@ class Timer:
         # A cancellation from outside that came meanwhile is not this timer's to take back.
         return self._task.uncancel() <= self._cancelled_before
 
-    def defer(self, seconds: float, timers: _Timers) -> None:
-        """Let it expire later, while it waits for its second."""
-        self.at += seconds
+    def defer(self) -> None:
+        """Let it expire later, by the pauses that have ended since its start."""
+        self.at += pause.seconds - self._paused_before
+        self._paused_s = pause.seconds
+
+    def wait_again(self, timers: _Timers) -> None:
+        """Wait for another second."""
         self._waiting = timers.wait(self)
 
     def _end(self) -> None:
@@ -89,8 +105,8 @@ class Timer:
         loop = asyncio.get_running_loop()
         if pause.since is not None:
             self._handle = loop.call_later(_LOOK_EVERY_S, self._end)
-        elif self._paused_s != pause.seconds:
-            self.at += pause.seconds - self._paused_s
+        elif self._paused_before != pause.seconds:
+            self.defer()
             self.start(loop)
         else:
             self.expire()
@@ -134,7 +150,7 @@ class _Timers:
             self.loop.call_later(_LOOK_EVERY_S, self._start_due)
             return
         if pause.seconds != self._paused_s:
-            self._defer(pause.seconds - self._paused_s)
+            self._defer()
         now = int(self.loop.time())
         for second in [second for second in self._by_second if second <= now]:
             for timer in self._by_second.pop(second):
@@ -145,12 +161,13 @@ class _Timers:
         else:
             self._by_second.clear()
 
-    def _defer(self, seconds: float) -> None:
-        """Let all waiting timers wait longer, by a pause. One that was set during the pause waits too long."""
+    def _defer(self) -> None:
+        """Let the waiting timers wait longer, by the pauses since the start of each."""
         self._paused_s = pause.seconds
         waiting, self._by_second = self._by_second, {}
         for timer in (timer for timers in waiting.values() for timer in timers):
-            timer.defer(seconds, self)
+            timer.defer()
+            timer.wait_again(self)
 
 
 _of_thread = threading.local()

@@ -22,7 +22,7 @@ from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
 from nemo_gym.json_objects import dump_json, parse_json
-from nemo_gym.names import CALL_ROUTES, HEAD_SERVER, TLS_KEY, TOKEN_HEADER
+from nemo_gym.names import CALL_ROUTES, HEAD_SERVER, ROLLOUT_PATH_PREFIX, TLS_KEY, TOKEN_HEADER
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
 from nemo_gym.tls import read_ca, uses_tls
 from nemo_gym.transport import Call, Caller, Reply, Transport, call_once_blocking
@@ -61,6 +61,7 @@ _REPEATABLE_PATHS = CALL_ROUTES | {
 }
 """Paths that are safe to repeat after a broken connection: model calls, sessions by id, and a pure verify."""
 _OPENING = "/seed_session"
+_IN_A_ROLLOUT = f"/{ROLLOUT_PATH_PREFIX}/"
 
 
 class ServerReply(Received):
@@ -158,7 +159,7 @@ class ServerClient(BaseModel):
             raise ConfigError(
                 f"the head server at {url} does not answer ({error})",
                 code="head_unreachable",
-                remedy="Start the servers with ng_run, or set +head_server.host and +head_server.port.",
+                remedy="Start the servers with gym env start (ng_run), or set +head_server.host and +head_server.port.",
                 peer=url,
             ) from error
         config = OmegaConf.create(text)
@@ -231,19 +232,26 @@ class ServerClient(BaseModel):
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
         calls = context.calls if context is not None else None
         call = _new_call(method, url_path, json, data, params, headers, repeatable)
-        if cookies:
-            session = _put_cookies(call, cookies, session)
+        session = _put_cookies(call, cookies, session) if cookies else session
         _put_own_headers(call, server_name, self.own_caller.token, session, context)
         began = monotonic() if calls is not None else 0.0
         sending = self.own_caller.send(server_name, call, call.propagated)
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
         if calls is not None:
-            calls.append((server_name, url_path, round(monotonic() - began, 6)))
+            path = _cut_rollout(url_path) if _IN_A_ROLLOUT in url_path else url_path
+            calls.append((server_name, path, round(monotonic() - began, 6)))
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
         if context is not None and context.ledger is not None:
             context.ledger.note_headers(reply.headers)
         return ServerReply(reply, method, f"{server_name}{call.path}")
+
+
+def _cut_rollout(path: str) -> str:
+    """Return a path without the rollout that a harness's base URL names: its calls are counted by route."""
+    if not path.startswith(_IN_A_ROLLOUT):
+        return path
+    return f"/{path.removeprefix(_IN_A_ROLLOUT).partition('/')[2]}"
 
 
 def _refuse_unknown(options: Mapping[str, Any]) -> None:

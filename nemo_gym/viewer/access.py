@@ -7,7 +7,9 @@ and the token of a viewer ends with its process.
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import cookie_parser
@@ -38,9 +40,14 @@ _HEADERS = {
 
 
 class GuardedApp:
-    """Answers only GET requests of this machine's pages that have the token or its cookie."""
+    """Answers only requests of this machine's pages that have the token or its cookie.
 
-    def __init__(self, app: ASGIApp) -> None:
+    All of them read, except POST requests of the viewer's own page to the paths that `changing` matches.
+    """
+
+    def __init__(self, app: ASGIApp, changing: str = r"(?!)") -> None:
+        """`changing`: a pattern of whole paths; by default none."""
+        self._changing = re.compile(changing)
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
         self._app = app
         self._check = BrowserCheck()
@@ -60,7 +67,10 @@ class GuardedApp:
         except BrowserRefusal as refused:
             return PlainTextResponse(str(refused), refused.failure.http_status)
         if scope["method"] not in ("GET", "HEAD"):
-            return PlainTextResponse("the viewer changes nothing", 405, {"allow": "GET, HEAD"})
+            if scope["method"] != "POST" or not self._changing.fullmatch(scope["path"]):
+                return PlainTextResponse("the viewer changes nothing here", 405, {"allow": "GET, HEAD"})
+            if urlsplit(headers.get("origin", "")).netloc != headers.get("host"):
+                return PlainTextResponse("only the page of this viewer may send this", 403)
         given = QueryParams(scope["query_string"]).get("token")
         if given is not None and _is_same(given, self.token):
             return self._exchange(scope)

@@ -48,8 +48,12 @@ def find_fault(path: Path, homes: Sequence[Path]) -> str | None:
     `homes` are the resolved folders of its run.
     """
     try:
-        if not os.path.lexists(path):
-            return None
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISREG(mode) and any(os.path.dirname(os.path.abspath(path)) == str(home) for home in homes):  # noqa: PTH100, PTH120
+        return _describe_access(path)  # no link is on its way, which most files of a list show at once
+    try:
         real = path.resolve(strict=True)
         mode = real.stat().st_mode
     except FileNotFoundError:
@@ -59,7 +63,11 @@ def find_fault(path: Path, homes: Sequence[Path]) -> str | None:
     if not any(real.is_relative_to(home) for home in homes):
         return "is a link that leads out of the folder; name the run itself to see it"
     kind = next((words for is_kind, words in _KINDS if is_kind(mode)), None)
-    return kind or (None if os.access(real, os.R_OK) else "cannot be read (no permission)")
+    return kind or _describe_access(real)
+
+
+def _describe_access(path: Path) -> str | None:
+    return None if os.access(path, os.R_OK) else "cannot be read (no permission)"
 
 
 class Companion(NamedTuple):
@@ -233,15 +241,20 @@ def _agents_in(content: Any) -> Iterator[dict[str, float]]:
 
 
 def _read_figures(agents: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """Return the means over agents of their mean reward, tokens and seconds; of one its interval and pass@k too."""
-    only = agents[0] if len(agents) == 1 else {}
-    interval = reward_interval(only)
-    passed = {k: percent / 100 for k, percent in read_pass_curve(only).items()}
+    """Return the means over agents of their figures; the interval of the mean reward for one agent only.
+
+    pass@k is that of the largest k that all agents have, as in the line `overall` of the closing table; `short_tasks`
+    is the number of tasks with fewer rewards, which it leaves out.
+    """
+    interval = reward_interval(agents[0]) if len(agents) == 1 else None
+    curves = [read_pass_curve(agent) for agent in agents]
+    largest = max((k for k in (curves or [{}])[0] if all(k in curve for curve in curves)), default=None)
     return {
         "mean": _average(agents, "mean/reward"),
         "interval": [interval.low, interval.high] if interval else None,
-        "pass_at": max(passed.items(), default=None),
-        "is_best": "std/reward" in only and has_partial_rewards(only),
+        "short_tasks": sum(int(agent.get(f"short_tasks@{largest}/reward", 0)) for agent in agents),
+        "pass_at": None if largest is None else [largest, mean([curve[largest] for curve in curves]) / 100],
+        "is_best": any("std/reward" in agent and has_partial_rewards(agent) for agent in agents),
         "tokens": _average(agents, "mean/total_tokens"),
         "seconds": _average(agents, "mean/seconds"),
     }

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
-from itertools import accumulate, permutations
+from itertools import accumulate, combinations, permutations
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,14 +31,16 @@ from nemo_gym.rollouts.output.row_index import BLOCK_ROWS, BlockBuilder, RowEntr
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.run.failure_groups import group_file
-from nemo_gym.rows.identity import read_task_index
+from nemo_gym.rows.identity import identity_in, read_task_index
+from nemo_gym.rows.version import require_readable
 from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.companions import is_deep, show_path
 from nemo_gym.viewer.equal_tasks import FollowedTasks
+from nemo_gym.viewer.families import describe_family
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.indexing import LinePlace
 from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
-from nemo_gym.viewer.run_tables import compare_runs
+from nemo_gym.viewer.run_tables import build_ranking, build_tables, compare_runs
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.single_file import single_file
 
@@ -68,6 +70,8 @@ class ExportedPage:
     html: str
     note: str
     """The content in words: `12 of 4,096 rollouts and 0 of 3 failed attempts of rollouts.jsonl. …`."""
+    notes: tuple[str, ...] = ()
+    """What the figures of the runs do not tell, such as rows that lack, or scores by several codes."""
 
 
 @dataclass(slots=True)
@@ -132,7 +136,8 @@ def export_page(
 ) -> ExportedPage:
     """Return the page with the first `limit` rows, and failed attempts, of each run that `row_filter` selects.
 
-    Lines that are not rows are counted and left out. Raises `ConfigError` if the filter names an unknown column.
+    Lines that are not rows are counted and left out. Raises `ConfigError` if the filter names an unknown column, or
+    for a row of a newer version.
     """
     secrets = _list_known_secrets()
     chosen = {
@@ -145,26 +150,42 @@ def export_page(
     files = [each for kinds in chosen.values() for each in kinds.values()]
     row_filter.check_columns(set().union(*(each.columns for each in files)))
     note = _note(runs, files, chosen, row_filter)
+    tables = dict(_tables(runs, secrets))
+    whole = tables[_name_table(runs)]["runs"] if tables else []
+    notes: dict[str, list[str]] = {each["id"]: each["notes"] for each in whole}
+    answers = _answer_about_all(runs, chosen, notes, secrets, vocabulary)
+    answers |= tables | dict(_comparisons(runs, chosen, secrets))
+    has_formulas = any(mark in line for each in files for line in each.lines for mark in _FORMULA_MARKS)
+    html = single_file(note, answers, base=base, has_formulas=has_formulas)
+    return ExportedPage(html, note, tuple(told for own in notes.values() for told in own))
+
+
+def _answer_about_all(
+    runs: Sequence[Run],
+    chosen: Mapping[str, Mapping[str, _Selected]],
+    notes: Mapping[str, Sequence[str]],
+    secrets: Iterable[str],
+    vocabulary: Vocabulary | None,
+) -> dict[str, Any]:
+    """Return the answers about each run by path, and that about the list of runs."""
+    answers: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="nemo_gym_export_") as folder:
         copies = {run.id: RunFiles(Path(folder), run.id) for run in runs}
-        answers: dict[str, Any] = {}
         for run in runs:
             kinds = chosen[run.id]
             for kind, path in (("rows", copies[run.id].rows), ("failures", copies[run.id].failures)):
                 path.write_bytes(b"".join(kinds[kind].lines))
-            answers[f"runs/{run.id}"] = _details(run, kinds, secrets)
+            answers[f"runs/{run.id}"] = _details(run, runs, kinds, secrets) | {"notes": notes.get(run.id, [])}
             answers |= dict(_whole_answers(run, kinds))
             answers[f"runs/{run.id}/nodes"] = hide_secrets({"nodes": run.nodes()}, secrets)
             answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary or run.vocabulary()))
         answers["runs"] = {"runs": [answers[f"runs/{run.id}"] for run in runs]}
-    answers |= dict(_comparisons(runs, chosen, secrets))
-    has_formulas = any(mark in line for each in files for line in each.lines for mark in _FORMULA_MARKS)
-    return ExportedPage(single_file(note, answers, base=base, has_formulas=has_formulas), note)
+    return answers
 
 
 def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str]) -> _Selected:
     found, whole = _Selected(), _WholeColumns(secrets)
-    for _, line in read_lines(path) if holds_text(path) else ():
+    for number, line in read_lines(path) if holds_text(path) else ():
         if is_torn(line):
             continue
         line = line if line.endswith(b"\n") else line + b"\n"
@@ -172,6 +193,7 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
         if row is None or is_deep(row):
             found.unreadable += 1
             continue
+        require_readable(row, f"{path}:{number}")
         found.total += 1
         entry = build_entry(row)
         found.columns |= entry.numbers.keys()
@@ -194,8 +216,11 @@ def _list_known_secrets() -> frozenset[str]:
     return add_copies(secret_values(dict(os.environ)) | secret_values(outline([], Path.cwd(), Problems())))
 
 
-def _details(run: Run, kinds: Mapping[str, _Selected], secrets: Iterable[str]) -> dict[str, Any]:
-    details, totals = run.details(), {kind: selected.total for kind, selected in kinds.items()}
+def _details(
+    run: Run, runs: Sequence[Run], kinds: Mapping[str, _Selected], secrets: Iterable[str]
+) -> dict[str, Any]:
+    details = run.details() | describe_family(run, runs)
+    totals = {kind: selected.total for kind, selected in kinds.items()}
     held = {kind: [len(selected.lines), selected.total] for kind, selected in kinds.items()}
     planned = max(details["planned"] or 0, totals["rows"])
     own = {"path": run.files.rows.name, "planned": planned, **totals, "held": held}
@@ -233,20 +258,44 @@ def _answers_about(
             tokens = build_tokens(row, vocabulary) if kind == "rows" else None
             if tokens is not None:
                 yield f"runs/{name}/tokens/{at}", tokens
-    groups = [{**asdict(group), "log": []} for group in group_file(files.failures)]
-    yield f"runs/{name}/failures", {"groups": groups}
     rows = kinds["rows"]
+    scored = {identity for row in rows.rows if (identity := identity_in(row)) is not None}
+    groups = [{**asdict(group), "log": []} for group in group_file(files.failures, scored)]
+    yield f"runs/{name}/failures", {"groups": groups}
     flags = build_flags(check_health(files.rows), rows.places()) if rows.lines else []
     yield f"runs/{name}/flags", {"rows": len(rows.lines), "flags": flags}
+
+
+def _tables(runs: Sequence[Run], secrets: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tables of all runs, and of some of them each if they are few, as whole runs; none for damaged ones."""
+    sizes = range(2, len(runs) + 1) if 1 < len(runs) <= _MOST_COMPARED else (len(runs),)
+    subsets = [places for size in sizes for places in combinations(range(len(runs)), size)]
+    with suppress(GymError):
+        for places, table in zip(subsets, build_tables(runs, subsets), strict=True):
+            for run in table["runs"]:
+                run["notes"] = [*_shorten_notes(run)]
+                run["path"] = Path(run["path"]).name
+            yield (
+                _name_table([runs[place] for place in places]),
+                hide_secrets({**table, "problems": []}, secrets),
+            )
+
+
+def _name_table(runs: Sequence[Run]) -> str:
+    return f"table?runs={','.join(run.id for run in runs)}"
 
 
 def _comparisons(
     runs: Sequence[Run], chosen: Mapping[str, Mapping[str, _Selected]], secrets: Iterable[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the comparisons of all pairs of whole runs, with the titles of chosen tasks.
+    """Yield the ranking of all runs, and the comparisons of all pairs of them, as whole runs.
 
-    Runs that cannot be paired have none.
+    Runs that cannot be ranked or paired have no such answer. The titles are those of chosen tasks.
     """
+    if len(runs) < 2:
+        return
+    with suppress(GymError):
+        yield f"rank?runs={','.join(run.id for run in runs)}", hide_secrets(build_ranking(runs), secrets)
     if len(runs) > _MOST_COMPARED:
         return
     for before, after in permutations(runs, 2):
@@ -259,7 +308,7 @@ def _comparisons(
         for task in found["changed"]:
             task["question"] = titles.get(task["task_before"], "")
         notes = [{"notes": [*_shorten_notes(told)]} for told in found["runs"]]
-        shown = {name: value for name, value in found.items() if name != "problems"} | {"runs": notes}
+        shown = {**found, "problems": [], "runs": notes}
         yield f"compare?before={before.id}&after={after.id}", hide_secrets(shown, secrets)
 
 

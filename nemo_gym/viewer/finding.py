@@ -17,6 +17,7 @@ from typing import Any
 from nemo_gym.clock import monotonic
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, find_ending
+from nemo_gym.viewer.audit_pages import find_cards
 from nemo_gym.viewer.companions import find_fault, show_path
 from nemo_gym.viewer.runs import Run, Signature
 
@@ -24,7 +25,7 @@ _COMPANIONS = ("_failures", "_materialized_inputs", "_draws")
 _MANIFEST = "_run.json"
 _MOST_RUNS = 1000
 _MOST_KNOWN_FILES = 1 << 14
-_SEARCH_EVERY_S = 1.0
+_SEARCH_EVERY_S = 0.5
 _HEAD_BYTES = 1 << 20
 _FAILURE_MARK = b'"_ng_failure'
 
@@ -44,7 +45,7 @@ class FollowedRuns:
         self._summaries: dict[str, tuple[Signature | None, dict[str, Any]]] = {}
 
     def list_runs(self) -> list[Run]:
-        """Return the runs that exist now, newest first. Folders are searched at most once a second."""
+        """Return the runs that exist now, newest first. Folders are searched at most twice a second."""
         with self._lock:
             if self._places and monotonic() - self._searched >= _SEARCH_EVERY_S:
                 self._search()
@@ -87,12 +88,12 @@ class FollowedRuns:
 def find_runs(places: Sequence[Path]) -> list[Run]:
     """Return the runs at files of rows and below folders, newest first.
 
-    Raises `ConfigError` for a place without a run.
+    Raises `ConfigError` for a place without a run and without a card of an audit.
     """
     found: list[Run] = []
     for place in places:
         runs = _find_below([place]) if place.is_dir() else _run_at(place)
-        if not runs:
+        if not runs and not find_cards([place]):
             raise ConfigError(
                 f"there is no run at {place}",
                 code="no_run",

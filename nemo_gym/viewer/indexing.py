@@ -25,6 +25,7 @@ from nemo_gym.rollouts.output.row_index import (
 )
 from nemo_gym.rollouts.plan.compression import DAMAGE, find_codec, holds_text, open_content
 from nemo_gym.rollouts.plan.dataset import BYTE_ORDER_MARK
+from nemo_gym.rows.identity import RolloutId
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -155,6 +156,13 @@ class FollowedRows:
                 places.append(LinePlace(start, length))
                 start += length
         return places
+
+    def list_rollouts(self) -> set[RolloutId]:
+        """Return the rollouts of the rows that were read."""
+        blocks = (decode_block(block).columns for block in self.blocks)
+        return {
+            RolloutId(*pair) for block in blocks for pair in zip(block["task"], block["rollout"], strict=True)
+        }
 
     async def close(self) -> None:
         """Stop reading."""

@@ -1,14 +1,16 @@
-"""Runs × environments, and the comparison of two runs, as the page reads them."""
+"""Runs × environments, the comparison of two runs, and a ranking, as the page reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.failures import InputError
+from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.rollouts.lookback.comparison import compare
-from nemo_gym.rollouts.lookback.run_table import read_run_table
+from nemo_gym.rollouts.lookback.rank_plot import draw_ranking
+from nemo_gym.rollouts.lookback.ranking import rank_runs
+from nemo_gym.rollouts.lookback.run_table import RunTable, read_run_table
 from nemo_gym.viewer.companions import show_path
 from nemo_gym.viewer.runs import Run
 
@@ -20,13 +22,33 @@ def build_table(runs: Sequence[Run]) -> dict[str, Any]:
 
     Raises `InputError` for a run with a file that is not read.
     """
+    table, problems = _read_table(runs)
+    return _name_runs(table, runs) | _count_problems(problems)
+
+
+def build_tables(runs: Sequence[Run], chosen: Iterable[Sequence[int]]) -> Iterator[dict[str, Any]]:
+    """Yield the tables of some of the runs each, by their places, without reading a run twice.
+
+    Raises `InputError` as `build_table` does.
+    """
+    table, problems = _read_table(runs)
+    for places in chosen:
+        named = _name_runs(table.select(places), [runs[place] for place in places])
+        yield named | _count_problems(problems)
+
+
+def _read_table(runs: Sequence[Run]) -> tuple[RunTable, list[str]]:
     for run in runs:
         refuse_unreadable(run, run.files.manifest)
     problems: list[str] = []
-    table = read_run_table([run.files.rows for run in runs], problems=problems).to_json()
-    for shown, run in zip(table["runs"], runs, strict=True):
+    return read_run_table([run.files.rows for run in runs], problems=problems), problems
+
+
+def _name_runs(table: RunTable, runs: Sequence[Run]) -> dict[str, Any]:
+    found = table.to_json()
+    for shown, run in zip(found["runs"], runs, strict=True):
         shown["id"] = run.id
-    return {**table, **_count_problems(problems)}
+    return found
 
 
 def compare_runs(before: Run, after: Run) -> dict[str, Any]:
@@ -39,6 +61,19 @@ def compare_runs(before: Run, after: Run) -> dict[str, Any]:
     problems: list[str] = []
     compared = compare(before.files.rows, after.files.rows, problems=problems).as_json()
     return {**compared, **_count_problems(problems)}
+
+
+def build_ranking(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the ranking as JSON, with its plot. Raises `InputError` for a run with a file that is not read."""
+    for run in runs:
+        refuse_unreadable(run, run.files.manifest)
+    try:
+        ranking = rank_runs([run.files.rows for run in runs])
+    except ConfigError as error:
+        raise InputError(
+            error.failure.message, code=error.failure.code, remedy=error.failure.remedy
+        ) from error
+    return ranking.as_json() | {"plot": draw_ranking(ranking)}
 
 
 def _count_problems(problems: Sequence[str]) -> dict[str, Any]:

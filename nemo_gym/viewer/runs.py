@@ -92,17 +92,8 @@ class Run:
 
     def read_signature(self) -> Signature | None:
         """Return the times and sizes of the files that the summary is made of; None if one is a link."""
-        files, found = self.files, []
-        for path in (
-            build_journal_path(files.rows),
-            files.rows,
-            files.failures,
-            files.manifest,
-            files.aggregate_metrics,
-            files.materialized_inputs,
-            files.estimate,
-            *files.list_viewer_files(),
-        ):
+        found = []
+        for path in _list_signed(self.files):
             try:
                 status = os.lstat(path)
             except OSError:
@@ -172,7 +163,12 @@ class Run:
         }
 
     def _last_start(self) -> LastStart:
-        return read_last_start(self.files.manifest, self.homes)
+        """Return the last start. That of a merged run, which has no manifest, is in the file of its shards."""
+        found = read_last_start(self.files.manifest, self.homes)
+        if found.start is not None or found.problem is not None:
+            return found
+        merged = read_last_start(self.files.shards, self.homes)
+        return merged if merged.start is not None else found
 
     def _faults(self) -> Iterator[str]:
         """Yield the names and faults of the files that are not read. The manifest and the metrics have their own."""
@@ -210,6 +206,7 @@ class Run:
             ("tasks", files.materialized_inputs, False),
             ("metrics", files.aggregate_metrics, False),
             ("draws", files.draws, True),
+            ("requests of control", files.events, True),
             ("estimate", files.estimate, False),
             ("texts of tokens", files.token_texts, False),
             ("nodes", files.nodes, False),
@@ -222,6 +219,27 @@ class Run:
                     "bytes": status.st_size,
                     "authoritative": is_authoritative,
                 }
+
+
+@lru_cache(maxsize=4096)
+def _list_signed(files: RunFiles) -> tuple[str, ...]:
+    """Return the paths of the files that the summary of a run is made of. Paths are slow to build."""
+    return tuple(
+        map(
+            str,
+            (
+                build_journal_path(files.rows),
+                files.rows,
+                files.failures,
+                files.manifest,
+                files.shards,
+                files.aggregate_metrics,
+                files.materialized_inputs,
+                files.estimate,
+                *files.list_viewer_files(),
+            ),
+        )
+    )
 
 
 def _read_status(path: Path) -> os.stat_result | None:

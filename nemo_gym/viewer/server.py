@@ -1,4 +1,4 @@
-"""The routes of the viewer. All of them read; docs/viewer.md describes them."""
+"""The routes of the viewer. All but those of control read; docs/viewer.md describes them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from nemo_gym.failures import ConfigError, GymError, InputError
 from nemo_gym.json_objects import dump_json, parse_object
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.health import check_health
-from nemo_gym.rollouts.lookback.rank_plot import draw_ranking
-from nemo_gym.rollouts.lookback.ranking import rank_runs
 from nemo_gym.rollouts.output.run_state import RunState
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.viewer import audit_pages
+from nemo_gym.viewer.controlling import add_control_routes
 from nemo_gym.viewer.equal_tasks import FollowedTasks
 from nemo_gym.viewer.failure_logs import lines_around, read_failure_logs
+from nemo_gym.viewer.families import describe_family
 from nemo_gym.viewer.finding import FollowedRuns
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.nodes import logs_in
 from nemo_gym.viewer.row_views import build_card, build_flags, build_tokens
-from nemo_gym.viewer.run_tables import build_table, compare_runs, refuse_unreadable
+from nemo_gym.viewer.run_tables import build_ranking, build_table, compare_runs
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.searching import search
+from nemo_gym.viewer.unfinished import UnfinishedRuns
 
 PAGE = Path(__file__).parent / "page"
 _ANSWER_BYTES = 8 << 20
@@ -55,11 +57,13 @@ class Viewer:
         self, runs: Sequence[Run], vocabulary: Vocabulary | None = None, *, places: Sequence[Path] = ()
     ) -> None:
         """`places`: folders that are followed: runs that appear below them are shown."""
+        self.places = places
         self.runs = FollowedRuns(runs, places)
         self._vocabulary = vocabulary
         self.pool = WorkerPool()
         self._indexed: dict[tuple[str, Kind], FollowedRows] = {}
         self._tasks: dict[str, FollowedTasks] = {}
+        self.unfinished = UnfinishedRuns(lambda name: self.rows(name, "rows"))
 
     def run(self, name: str) -> Run:
         """Return a run. Raises `InputError` (404)."""
@@ -67,6 +71,11 @@ class Viewer:
         if run is None:
             raise InputError(f"there is no run {name!r}", code="no_run", status=404)
         return run
+
+    def details(self, name: str) -> dict[str, Any]:
+        """Return the details of a run, with the runs that it belongs to. Raises `InputError` (404)."""
+        run = self.run(name)
+        return run.details() | describe_family(run, self.runs.list_runs())
 
     def rows(self, name: str, kind: Kind) -> FollowedRows:
         """Return the rows or the failures of a run. Raises `InputError` (404)."""
@@ -117,18 +126,32 @@ def make_app(viewer: Viewer) -> FastAPI:
     _add_run_routes(app, viewer)
     _add_comparison_routes(app, viewer)
     _add_row_routes(app, viewer)
+    add_control_routes(app, viewer.run)
+    _add_audit_routes(app, viewer)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
+
+
+def _add_audit_routes(app: FastAPI, viewer: Viewer) -> None:
+    @app.get(audit_pages.ROUTE)
+    async def show_audits() -> Response:
+        cards = await asyncio.to_thread(audit_pages.find_cards, viewer.places)
+        return Response(audit_pages.write_page(cards), media_type="text/html")
+
+    @app.get(audit_pages.STYLE_ROUTE)
+    async def show_audit_style() -> Response:
+        return Response(audit_pages.STYLE, media_type="text/css")
 
 
 def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs")
     async def runs() -> Response:
-        return _json({"runs": await asyncio.to_thread(viewer.runs.summarize)})
+        summaries = await asyncio.to_thread(viewer.runs.summarize)
+        return _json({"runs": await viewer.unfinished.fill(summaries)})
 
     @app.get("/api/runs/{name}")
     async def details(name: str) -> Response:
-        return _json(await asyncio.to_thread(viewer.run(name).details))
+        return _json(await asyncio.to_thread(viewer.details, name))
 
     @app.get("/api/runs/{name}/equal_tasks")
     async def equal_tasks(name: str) -> Response:
@@ -136,9 +159,11 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
 
     @app.get("/api/runs/{name}/failures")
     async def failures(name: str) -> Response:
-        path = await viewer.rows(name, "failures").plain()
-        groups = [] if path is None else await asyncio.to_thread(_groups_in, path, viewer.run(name).logs())
-        return _json({"groups": groups})
+        path, rows = await viewer.rows(name, "failures").plain(), viewer.rows(name, "rows")
+        if path is None:
+            return _json({"groups": []})
+        await rows.refresh()
+        return _json({"groups": await asyncio.to_thread(_groups_in, path, rows, viewer.run(name).logs())})
 
     @app.get("/api/runs/{name}/nodes")
     async def nodes(name: str) -> Response:
@@ -174,20 +199,7 @@ def _add_comparison_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/rank")
     async def ranked(runs: str) -> Response:
         chosen = [viewer.run(name) for name in dict.fromkeys(runs.split(",")[:_MOST_RANKED])]
-        return _json(await asyncio.to_thread(_rank, chosen))
-
-
-def _rank(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the ranking as JSON, with its plot. Raises `InputError` for a run with a file that is not read."""
-    for run in runs:
-        refuse_unreadable(run, run.files.manifest)
-    try:
-        ranking = rank_runs([run.files.rows for run in runs])
-    except ConfigError as error:
-        raise InputError(
-            error.failure.message, code=error.failure.code, remedy=error.failure.remedy
-        ) from error
-    return ranking.as_json() | {"plot": draw_ranking(ranking)}
+        return _json(await asyncio.to_thread(build_ranking, chosen))
 
 
 def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
@@ -231,14 +243,15 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
 
-def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:
+def _groups_in(path: Path, scored: FollowedRows, logs: Path | None) -> list[dict[str, Any]]:
     """Return the groups of failures as JSON, each with the log lines around its first failure."""
+    groups = group_file(path, scored.list_rollouts())
     with path.open("rb") as file:
 
         def log_around(start: int, length: int) -> list[dict[str, Any]]:
             return read_failure_logs(parse_object(os.pread(file.fileno(), length, start)) or {}, logs)
 
-        return [{**asdict(group), "log": log_around(*group.rows[0])} for group in group_file(path)]
+        return [{**asdict(group), "log": log_around(*group.rows[0])} for group in groups]
 
 
 def _read_node_log(run: Run, file: str, moment: float | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from nemo_gym.serving.listening import BACKLOG, Listener
 from nemo_gym.transport.local_sockets import listen_at
 from nemo_gym.viewer.access import GuardedApp
+from nemo_gym.viewer.controlling import CONTROL_PATH
 from nemo_gym.viewer.server import Viewer, make_app
 
 _GRACE_S = 1.0
@@ -25,7 +26,7 @@ async def serve(viewer: Viewer, announce: Callable[[str], None], *, host: str, p
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     listening = listen_at(socket.AF_INET, (host, port), BACKLOG)
-    guarded = GuardedApp(make_app(viewer))
+    guarded = GuardedApp(make_app(viewer), CONTROL_PATH)
     listener = Listener(guarded)
     await listener.start(listening)
     try:

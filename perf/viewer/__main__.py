@@ -51,6 +51,7 @@ def measure(keys: BenchKeys) -> int:
         rollouts.measure_tokens(report, browser, _new(folder, "tokens"), 131_072 // scale)
         rollouts.measure_flips(report, browser, _new(folder, "flips"), 20_000 // scale)
         rollouts.measure_flags(report, browser, _new(folder, "flags"), 100_000 // scale)
+        rollouts.measure_folder(report, browser, _new(folder, "folder"), 500 // scale)
         rollouts.measure_exports(report, browser, _new(folder, "exported"), 10_000 // scale)
         browser.close()
     if keys.output is not None:

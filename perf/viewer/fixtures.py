@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import orjson
 
-from tests.browser.rows import message, row_of, sampled, write_run
+from tests.browser.rows import message, row_of, sampled, write_manifest, write_run
 
 AGENTS = ("swe_small", "swe_large", "math")
 OUTCOMES = ("completed", "truncated")
@@ -57,7 +57,7 @@ def facts_of(rows: int, seed: int) -> Iterator[Fact]:
             seconds=round(choose.random() * 300, 4),
             tokens=choose.randrange(100_000),
             calls=choose.randrange(3),
-            agent=choose.choice(AGENTS),
+            agent=AGENTS[number // ROLLOUTS % len(AGENTS)],  # a task is of one agent
             outcome=OUTCOMES[choose.random() < 0.1],
             created_at=STARTED + number,
         )
@@ -88,6 +88,15 @@ def write_table(path: Path, rows: int, *, text_bytes: int = 40, seed: int = 1) -
     with path.open("wb", buffering=1 << 22) as file:
         file.writelines(line_of(fact, text) for fact in facts)
     return Table(path, facts)
+
+
+def write_runs(folder: Path, runs: range, rows: int = 64) -> None:
+    """Write numbered runs of `rows` rollouts."""
+    for number in runs:
+        path = write_table(folder / f"run_{number:04}.jsonl", rows, seed=number).path
+        write_manifest(
+            path, f"model_{number}", {"planned": rows, "completed": rows, "truncated": 0, "failed": 0}
+        )
 
 
 NEEDLE = "permission denied"

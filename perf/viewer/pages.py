@@ -69,7 +69,10 @@ def served(*places: Path) -> Iterator[Served]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=PARENT_DIR) as process:
         assert process.stdout is not None
         try:
-            yield Served(json.loads(process.stdout.readline())["url"], process.pid)
+            address = json.loads(process.stdout.readline())["url"].split("#")[
+                0
+            ]  # that of one file names its run
+            yield Served(address, process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(STOP_TIMEOUT_S)

@@ -26,6 +26,7 @@ from perf.viewer.fixtures import (
     line_of,
     write_flips,
     write_long,
+    write_runs,
     write_table,
     write_tokens,
 )
@@ -100,6 +101,20 @@ def measure_live(report: Report, browser: Any, folder: Path) -> None:
             seconds = timed(partial(wait_for_count, visit, 1000 + number, 1000 + number))
             report.note(5, f"new row {number} of a file without a collector", seconds, "s")
     _measure_killed(report, browser, folder)
+
+
+def measure_folder(report: Report, browser: Any, folder: Path, runs: int) -> None:
+    """Group 11: a folder of many runs, and one that is added."""
+    write_runs(folder, range(runs))
+    with served(folder) as server, visiting(browser) as visit:
+        seconds = opened(visit, server.address, "#/", "tbody tr")
+        report.note(11, f"list of {runs:,} runs", seconds, "s", 1.0)
+        for number in range(runs, runs + APPENDED):
+            write_runs(folder, range(number, number + 1))
+            seconds = timed(partial(visit.wait_for, f"model_{number}", "tbody tr"))
+            report.note(11, f"time until run {number:,} is listed", seconds, "s", 2.0)
+        listed = visit.page.request.get(server.address.split("?")[0] + "api/runs").json()["runs"]
+        report.check(11, "listed runs", len(listed), runs + APPENDED)
 
 
 def _measure_killed(report: Report, browser: Any, folder: Path) -> None:

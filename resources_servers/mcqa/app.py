@@ -109,6 +109,8 @@ def read_task(row: MCQARunRequest) -> tuple[Options, str]:
     expected = (row.expected_answer or "").strip().upper()
     if not expected:
         problems.append("expected_answer: missing")
+    elif expected not in options and not row.options:
+        problems.append(f"options: missing, so that only a letter is an answer, and {expected!r} is none")
     elif expected not in options:
         problems.append(f"expected_answer: {expected!r} is none of the options {', '.join(options)}")
     if problems:

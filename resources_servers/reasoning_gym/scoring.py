@@ -28,6 +28,7 @@ from resources_servers.reasoning_gym.guards import (
 LIBRARY = "resources_servers.reasoning_gym.library"
 """The module that a worker imports before the time limit of a scorer starts."""
 
+MINUS = "\N{MINUS SIGN}"
 FULL_MARKS = 0.999
 ROUNDING = 1e-9
 
@@ -51,6 +52,8 @@ def score_answer(entry_text: str, config_text: str, answer: str | None) -> float
     if answer is None:
         return 0.0
     entry = read_entry(entry_text)
+    if MINUS not in (entry["answer"] or ""):
+        answer = answer.replace(MINUS, "-")  # the library reads numbers with a hyphen only
     task = task_of(entry)
     if task in EXPRESSION_TASKS and not is_plain_expression(answer):
         answer = ""  # scored like an answer that the library cannot parse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,7 +20,6 @@ from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.failures import AgentError, build_error
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import SandboxLimits
-from nemo_gym.isolation.workspace_files import put_files
 from nemo_gym.names import MCP_METADATA_KEY
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.processes.workers import available_cores
@@ -29,7 +29,6 @@ from nemo_gym.rows.verdict import EndReason
 from nemo_gym.sandbox.config import resolve_provider_config, resolve_provider_metadata
 from nemo_gym.transport.context import current_context
 from responses_api_agents.external_agent.attempt import (
-    HOME,
     PORT,
     AgentCommand,
     AgentExit,
@@ -123,13 +122,14 @@ class ExternalAgentConfig(BaseResponsesAPIAgentConfig):
 
 class ExternalAgent(SimpleResponsesAPIAgent):
     config: ExternalAgentConfig
+    _limits: SandboxLimits = PrivateAttr()
     _sandbox: AgentSandbox = PrivateAttr()
     _slots: asyncio.Semaphore = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         config = self.config
-        limits = SandboxLimits(
+        self._limits = SandboxLimits(
             wall_s=config.timeout_s,
             memory_bytes=config.memory_mib * MIB,
             limits_address_space=False,
@@ -140,7 +140,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             open_files=4096,
         )
         most = config.max_concurrent_attempts or 4 * available_cores()
-        self._sandbox = self._new_sandbox(limits, most)
+        self._sandbox = self._new_sandbox(self._limits, most)
         self._slots = asyncio.Semaphore(most)
 
     def _new_sandbox(self, limits: SandboxLimits, most_attempts: int) -> AgentSandbox:
@@ -175,19 +175,34 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         folder = read_task(TaskWithFolder, episode.row).folder
         context = current_context.get()
         assert context is not None  # `/run` is always a request
-        record = AttemptRecord(self.server_client, self.config.model_server.name, context.session)
-        async with self._slots, self._sandbox.places(folder.files) as places:
-            gateway = await self._open_gateway(episode, record, context.session)
-            try:
-                exit_ = await self._run(episode, places, gateway)
-            finally:
-                trace = await record.seal()
-            taken = await asyncio.to_thread(take_files, places.work, folder.takes)
+        name = context.session + (
+            f".{episode.turn}" if episode.turn else ""
+        )  # a turn has a record of its own
+        record = AttemptRecord(self.server_client, self.config.model_server.name, name)
+        async with self._slots:
+            sandbox = await self._find_sandbox(episode)
+            async with sandbox.places(folder.files) as places:
+                gateway = await self._open_gateway(episode, record)
+                try:
+                    exit_ = await self._run(episode, sandbox, places, gateway)
+                finally:
+                    trace = await record.seal()
+                taken = await asyncio.to_thread(take_files, places.work, folder.takes)
         if folder.take:
             episode.row[FOLDER_FILES_KEY] = taken.files
         return self._act_of(gateway, exit_, taken, trace)
 
-    async def _open_gateway(self, episode: Episode, record: AttemptRecord, session: str) -> AttemptGateway:
+    async def _find_sandbox(self, episode: Episode) -> AgentSandbox:
+        """Return the sandbox of the attempt: its task's, if the environment has started one."""
+        access = _opening_of(episode).get("sandbox_access")
+        if access is None:
+            return self._sandbox
+        from responses_api_agents.external_agent.task_sandbox import TaskSandbox
+
+        given_s = min(self.config.timeout_s, episode.agent_timeout_s or self.config.timeout_s)
+        return await TaskSandbox.connect(access, replace(self._limits, wall_s=given_s))
+
+    async def _open_gateway(self, episode: Episode, record: AttemptRecord) -> AttemptGateway:
         config = self.config
         key, path = await record.open(
             model=config.model_name,
@@ -202,8 +217,10 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         tools = ToolFailures(episode.params.get("tools"))
         return AttemptGateway(self.server_client, targets, tools)
 
-    async def _run(self, episode: Episode, places: AttemptPlaces, gateway: AttemptGateway) -> AgentExit:
-        forwards = await self._sandbox.forwards()
+    async def _run(
+        self, episode: Episode, sandbox: AgentSandbox, places: AttemptPlaces, gateway: AttemptGateway
+    ) -> AgentExit:
+        forwards = await sandbox.forwards()
         async with gateway.listening(places.socket if forwards else None) as port:
             if forwards:
                 places.open_socket()
@@ -220,8 +237,8 @@ class ExternalAgent(SimpleResponsesAPIAgent):
                     "home": places.seen(places.home),
                 }
             )
-            put_files(places.workspace, command.files, HOME)
-            return await self._sandbox.run(places, command)
+            places.put_home(command.files)
+            return await sandbox.run(places, command)
 
     def _written_command(self) -> AgentCommand:
         config = self.config
@@ -238,8 +255,8 @@ class ExternalAgent(SimpleResponsesAPIAgent):
     ) -> Act:
         _refuse_machine_faults(self.config.command[0], gateway, exit_)
         reason = exit_.reason
-        if gateway.is_over_budget and reason is not EndReason.TIMED_OUT:
-            reason = EndReason.MAX_STEPS
+        if reason is not EndReason.TIMED_OUT and (gateway.is_over_budget or gateway.has_spent_budget):
+            reason = EndReason.BUDGET if gateway.has_spent_budget else EndReason.MAX_STEPS
         notes = {
             "status": exit_.status,
             "ending": exit_.ending.value,

@@ -65,6 +65,10 @@ class AttemptPlaces:
         """The path at which the agent sees one of these."""
         return str(self.workspace.place / place.name)
 
+    def put_home(self, files: Mapping[str, str]) -> None:
+        """Put files into the home folder, before the agent runs."""
+        put_files(self.workspace, files, HOME)
+
 
 @dataclass(frozen=True, slots=True)
 class AgentExit:

@@ -65,7 +65,9 @@ class AttemptGateway:
     calls: int = 0
     """Generating calls that were passed on."""
     is_over_budget: bool = False
-    """True once the model server refused a call because the budget was used up."""
+    """True once the model server refused a call because the budget of the opened rollout was used up."""
+    has_spent_budget: bool = False
+    """True once it refused a call because the budget that the run gives the rollout was."""
     failure: Failure | None = field(default=None)
     """The failure of the last model call, if the machine is at fault; None if it was answered."""
 
@@ -170,6 +172,7 @@ class AttemptGateway:
         if not reply.ok:
             failure = read_failure(reply, self.targets.model, "answer")
             self.is_over_budget |= failure.code == "rollout_budget_exhausted"
+            self.has_spent_budget |= failure.code == "budget_spent"
             if failure.boundary is not Boundary.INPUT and reply.status >= _MACHINE_FAULTS:
                 self.failure = failure
 

@@ -90,7 +90,9 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
         return EndReason.MAX_STEPS if steps >= self.config.max_steps else None
 
     def _score(self, rewards: Sequence[float], last: EnvStepResponse, reason: EndReason) -> dict[str, Any]:
+        metrics = last.info.pop("metrics", None)
         return {
+            **(metrics if isinstance(metrics, dict) else {}),
             "reward": sum(rewards) if self.config.reward == "sum" else rewards[-1],
             "step_rewards": rewards,
             "terminated": last.terminated,

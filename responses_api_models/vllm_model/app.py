@@ -103,11 +103,17 @@ class VLLMModel(EngineModel):
         )
         self._dialect = self.new_dialect()
         self._policy = ServedPolicy()
+        self._pausing = self._policy.build_pausing(self, self._engine)
         limit_field = self._dialect.max_tokens_field
-        self._probe = EngineProbe(self._engine, limit_field, self._merged({}, limit_field))
+        every = self._merged({}, limit_field)
+        self._probe = EngineProbe(self._engine, limit_field, every)
         self._calls = self._new_recorder() if config.return_token_id_information else None
         way = TokenInput(config.exact_prompts) if isinstance(config.exact_prompts, str) else None
-        self._feeder = TokenFeeder(self._engine, way) if config.exact_prompts else None
+        self._feeder = (
+            TokenFeeder(self._engine, way, every=every, limit_field=limit_field)
+            if config.exact_prompts
+            else None
+        )
         self._completions = ChatCompletions(
             self._engine,
             self._policy,
@@ -118,6 +124,7 @@ class VLLMModel(EngineModel):
             recorder=self._calls,
             feeder=self._feeder,
             take_notes=self.take_notes,
+            on_abort=config.on_abort,
         )
 
     def _new_recorder(self) -> CallRecorder:
@@ -133,6 +140,7 @@ class VLLMModel(EngineModel):
         app = super().setup_webserver()
         app.post("/policy_version")(self.update_policy)
         app.get("/policy_version")(self._policy.show)
+        self._pausing.add_routes(app)
         app.post(TOKEN_TEXTS)(self.token_texts)
         return app
 
@@ -199,7 +207,7 @@ class VLLMModel(EngineModel):
             self.take_notes(["dropped_template_arguments"])
         body, notes = tidy_chat_request(chat, self._dialect)
         self.take_notes(notes)
-        completion = await self._complete(body)
+        completion = await self._complete(body, restores_reasoning=self.config.restores_reasoning)
         finish = self._finish_of(completion, body)
         answer = completion.chat
         choice = answer["choices"][0]
@@ -207,6 +215,7 @@ class VLLMModel(EngineModel):
             choice["finish_reason"] = "length"  # some engines report another reason
         await self._completions.record(completion, finish, choice["message"])
         if self._calls is not None:
+            self._calls.remember_reasoning(completion.body, choice["message"])
             strip_token_data(answer, body)
         return answer
 
@@ -224,6 +233,7 @@ class VLLMModel(EngineModel):
             )
         # An engine keeps stored answers in memory until it stops.
         request = {"store": False, **self._merged(body, "max_output_tokens")}
+        await self._policy.gate.wait()
         began_with = self._policy.version
         answer, url = await self._policy.work(self._engine.post("/responses", request))
         began_with = self._policy.settle_version(began_with)
@@ -251,10 +261,13 @@ class VLLMModel(EngineModel):
 
     # --- The engine's request -----------------------------------------------------------------------------------
 
-    async def _complete(self, chat: dict[str, Any]) -> Completion:
+    async def _complete(self, chat: dict[str, Any], *, restores_reasoning: bool = False) -> Completion:
         body = self._merged(await self.prepare_chat(chat), self._dialect.max_tokens_field)
         if self._calls is not None:
-            body = self._calls.restore_sampled_turns(build_training_request(body))
+            body = asked = self._calls.restore_sampled_turns(build_training_request(body))
+            if restores_reasoning and not self._dialect.drop_input_reasoning_items:
+                body = self._calls.restore_reasoning(body)
+                self.take_notes(["restored_reasoning"] if body is not asked else ())
         if not self.config.sequential_reasoning_allowed and ends_in_empty_answer(body):
             completion = self._completions.build_empty(body, "content_filter", self._policy.version)
         else:

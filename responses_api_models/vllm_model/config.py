@@ -32,9 +32,12 @@ class VLLMModelConfig(EngineModelConfig):
     turns; `lists` is human-readable."""
     exact_prompts: bool | Literal["required_prefix", "history_ids"] = True
     """If the engine accepts token ids, send the recorded ids of a conversation instead of rendering them again. True
-    asks the engine for the method. `required_prefix` sends `required_prefix_token_ids`, and `history_ids` sends
-    `prompt_token_ids` and `generation_token_ids` with the last answer in the messages, without asking: for the servers
-    of verl and NeMo RL, whose OpenAPI document may not mention them."""
+    finds the method. `required_prefix` sends `required_prefix_token_ids`, and `history_ids` sends `prompt_token_ids`
+    and `generation_token_ids` with the last answer in the messages, without asking."""
+    on_abort: Literal["continue", "retry", "fail"] = "continue"
+    """If the engine aborts a generation, such as in a pause for new weights: `continue` it from its sampled tokens, if
+    token ids are requested, otherwise ask again; `retry` asks the call again from its beginning; `fail` fails it, and
+    its attempt is made again (docs/train_asynchronously.md)."""
     linkage_room_mb: float = Field(default=1024, gt=0)
     """Memory for the token ids of open conversations, in MB; beyond it the oldest ones start new segments."""
     uses_reasoning_parser: bool = True
@@ -43,6 +46,9 @@ class VLLMModelConfig(EngineModelConfig):
     """The chat template writes the opening `<think>`, so an answer starts inside the block."""
     uses_interleaved_reasoning: bool = True
     """Send the reasoning of earlier turns with the history."""
+    restores_reasoning: bool = True
+    """With token ids: put the reasoning of earlier answers back into chat requests of clients that send none, so that
+    their conversations stay one segment. The note `restored_reasoning` counts these calls."""
     replace_developer_role_with_system: bool = False
     is_responses_native: bool = False
     """Pass Responses requests to the engine's own `/v1/responses`, which returns no token ids."""

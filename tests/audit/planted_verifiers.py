@@ -95,11 +95,16 @@ def read_box(text: str) -> str:
     return re.sub(r"^\((.*)\)$|^\\text\{?(.*?)\}?$|\.$", lambda found: found[1] or found[2] or "", content)
 
 
-def read_number(text: str) -> float | None:
+def read_value(text: str) -> float | None:
+    """The value of a number with separators and a typographic minus."""
     try:
-        return float(read_box(text).replace(",", ""))
+        return float(text.replace(",", "").replace("\N{MINUS SIGN}", "-"))
     except ValueError:
         return None
+
+
+def read_number(text: str) -> float | None:
+    return read_value(read_box(text))
 
 
 def is_number(text: str, row: Mapping[str, Any]) -> bool:

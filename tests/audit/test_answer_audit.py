@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.audit.answer_audit import DECLARED, ELSEWHERE, GOLD, NOTHING, OMISSION, RowProbes, settle_gold
+from nemo_gym.audit.answer_audit import (
+    CHANGED,
+    DECLARED,
+    ELSEWHERE,
+    GOLD,
+    NOTHING,
+    OMISSION,
+    RowProbes,
+    settle_gold,
+)
 from nemo_gym.audit.gold_scripts import GoldScript
 from nemo_gym.audit.outcomes import Conclusion, ProbeOutcome, Right
 from nemo_gym.audit.probing import Prober
@@ -20,7 +29,7 @@ async def probe(verify: Any, row: Any, scripts: Sequence[GoldScript] = ()) -> di
     gym, caller = open_gym(verify)
     async with gym.running():
         probes = RowProbes(Prober(caller, "planted"), 0, scripts=scripts)
-        outcomes = await probes.probe("t", row, tries_universal=False)
+        outcomes = await probes.probe("t", row)
     return {
         kind: [each for each in outcomes if each.kind == kind] for kind in {each.kind for each in outcomes}
     }
@@ -81,9 +90,9 @@ async def test_a_state_environment_is_probed_with_its_expected_calls() -> None:
     rows = read_rows("resources_servers/workplace_assistant/data/example.jsonl")
     async with gym.running():
         probes = RowProbes(Prober(build_caller(gym.config, gym.transport, None), "office"), 0)
-        outcomes = [each for row in rows[:2] for each in await probes.probe("t", row, tries_universal=False)]
+        outcomes = [each for row in rows[:2] for each in await probes.probe("t", row)]
     assert {GOLD, NOTHING, ELSEWHERE} <= {each.kind for each in outcomes} <= {
-        GOLD, NOTHING, ELSEWHERE, OMISSION, "empty", "I do not know",
+        GOLD, NOTHING, ELSEWHERE, OMISSION, CHANGED, "empty", "I do not know",
     }  # fmt: skip
     assert {each.conclusion for each in outcomes} == {Conclusion.RIGHT}
 

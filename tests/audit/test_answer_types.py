@@ -8,9 +8,12 @@ from nemo_gym.audit.answer_types import (
     AnswerType,
     WrittenForm,
     find_answer,
+    find_function,
     list_forms,
     read_conversation,
+    read_foreign_type,
     read_question,
+    split_set,
 )
 from nemo_gym.failures import ConfigError
 
@@ -53,10 +56,19 @@ def test_the_type_is_found_from_the_row(members: dict[str, Any], kind: AnswerTyp
 
 
 @pytest.mark.parametrize("declared", ["date", "Text", "", 3, ["text"], {"type": "text"}])
-def test_a_declared_type_that_does_not_exist_is_refused(declared: Any) -> None:
-    with pytest.raises(ConfigError, match="is no type of an answer") as caught:
-        find_answer({"expected_answer": "x", "answer_type": declared})
-    assert "number, expression, choice, text, json, sql, calls, unknown" in str(caught.value.failure.remedy)
+def test_a_declared_type_of_another_format_is_told_and_not_used(declared: Any) -> None:
+    row = {"expected_answer": "12", "answer_type": declared}
+    assert find_answer(row).type is AnswerType.NUMBER
+    assert read_foreign_type(row) == str(declared)
+    assert read_foreign_type({"answer_type": "text"}) is None
+
+
+def test_a_set_and_a_function_under_test_are_read() -> None:
+    assert split_set(find_answer({"expected_answer": "\\{1, 3, 5\\}"}).gold) == ["1", "3", "5"]
+    assert split_set("{7}") == []
+    row = {"verifier_metadata": {"unit_tests": {"fn_name": "f", "inputs": []}}}
+    assert (find_answer(row).type, find_function(row)) == (AnswerType.CODE, "f")
+    assert find_function({"unit_tests": {"inputs": []}}) is None
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ async def test_the_card_names_the_classes_for_which_no_probe_is_made(tmp_path: P
     assert card.notes == [
         "Types of the expected answers: 2 text, 2 unknown.",
         "No other spellings are made for 2 text.",
-        "No near misses are made for 2 text, 2 unknown.",
         "No right attempts are made for 1 unknown.",
+        "No near misses are made for 2 unknown.",
         "1 of 2 declared scenes are of no task here and were not sent, first 'river'. (Scenes of a judge are of none.)",
     ]
     assert set(card.notes) < set(card.write_text())

@@ -36,9 +36,7 @@ async def test_labels_and_probes_find_no_error_of_the_math_verifier() -> None:
             row = task_row(question)
             verdict = await prober.attempt(row, answer["solution"])
             by_label[answer["is_correct"], verdict.reward] += 1
-            for outcome in (
-                await probes.probe(f"task {place}", row, tries_universal=False) if place < 20 else ()
-            ):
+            for outcome in await probes.probe(f"task {place}", row) if place < 20 else ():
                 probed[outcome.conclusion] += 1
     assert set(by_label) == {(True, 1.0), (False, 0.0)}
     assert set(probed) == {Conclusion.RIGHT}

@@ -8,6 +8,7 @@ import pytest
 
 from nemo_gym.audit.card import Card
 from nemo_gym.audit.environment import AuditSettings, EnvironmentAudit
+from tests.audit.blind_verifiers import BLIND_PAIRS
 from tests.audit.planted_verifiers import PAIRS, Pair, Verify, open_gym
 
 
@@ -26,7 +27,7 @@ def count_wrong(card: Card) -> int:
     return sum(each.rate.wrong for each in card.classes)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", [*PAIRS, *BLIND_PAIRS], ids=lambda pair: pair.name)
 async def test_a_bug_ranks_below_its_repair(pair: Pair, tmp_path: Path) -> None:
     repaired = await audit(pair, pair.repair, tmp_path / "repair")
     buggy = await audit(pair, pair.bug, tmp_path / "bug")

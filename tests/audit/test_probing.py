@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from nemo_gym.audit.environment import open_prober
-from nemo_gym.audit.probing import Prober, build_answer
+from nemo_gym.audit.probing import Prober, _read_verdict, build_answer
 from nemo_gym.rows.parts import read_output
 from tests.audit.planted_verifiers import NUMBERS, is_number, open_gym
 
@@ -33,3 +33,9 @@ def test_the_answer_has_the_calls_before_the_words() -> None:
     items = [{"type": "function_call", "name": "look"}]
     answer = {"response": build_answer(NUMBERS[0], "Done.", items)}
     assert [item["type"] for item in read_output(answer)] == ["function_call", "message"]
+
+
+def test_a_reward_beside_the_failure_of_a_judge_is_no_verdict() -> None:
+    failed = _read_verdict({"reward": 0.0, "_ng_failure_class": "judge"}, 0.1)
+    assert (failed.reward, failed.failure) == (None, "failed: judge")
+    assert _read_verdict({"reward": 0.0}, 0.1).reward == 0.0

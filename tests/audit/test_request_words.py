@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.audit.request_words import RequestWords, find_words
+from nemo_gym.audit.request_words import RequestWords, find_words, reads_by_name
 
 
 def test_words_are_compared_in_their_basic_form() -> None:
@@ -10,6 +10,11 @@ def test_words_are_compared_in_their_basic_form() -> None:
     assert find_words("Rent helmets") >= find_words("helmet")
     assert find_words("ing-green-peas") == {"ing", "green", "peas"}
     assert find_words("the new item and all names") == set()
+
+
+def test_a_tool_reads_by_a_whole_word_of_its_name() -> None:
+    assert reads_by_name("email_search_emails")
+    assert not reads_by_name("target_listing")
 
 
 def test_a_condition_takes_the_weight_from_a_mention() -> None:

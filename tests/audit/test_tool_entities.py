@@ -25,6 +25,7 @@ def test_a_changed_and_a_removed_entity_are_changes_and_a_new_one_is_none() -> N
     }
     assert find_changes(BEFORE, after) == {("rooms", "R1"), ("rooms", "R2")}
     assert find_changes(BEFORE, {**BEFORE, "budget": 4}) == set()
+    assert find_changes(BEFORE, {**BEFORE, "rooms": None}) == {("rooms", "R1"), ("rooms", "R2")}
 
 
 def test_texts_are_found_in_lists_and_objects() -> None:

@@ -7,12 +7,13 @@ from nemo_gym.audit.tool_grounds import OmissionGrounds
 from nemo_gym.sources.tool_tasks import ScriptCall
 
 WORDS = {"SZ-1": {"convent"}, "SZ-2": {"school"}, "I-1": {"green", "peas"}, "I-2": {"lamb"}, "I-3": {"soy"}}
+FIELDS = {"P-1": {"capacity_mgd": 18.4, "flow": 9.7}}
 
 
 def build_grounds(
     request: str, *calls: ScriptCall, accepted: tuple[int, ...], **more: object
 ) -> OmissionGrounds:
-    return OmissionGrounds(RequestWords(request), calls, range(len(calls)), WORDS, accepted, **more)  # type: ignore[arg-type]
+    return OmissionGrounds(RequestWords(request), calls, range(len(calls)), WORDS, FIELDS, accepted, **more)  # type: ignore[arg-type]
 
 
 def add(ingredient: str) -> ScriptCall:
@@ -66,3 +67,19 @@ def test_a_call_without_which_the_end_state_is_the_same_may_be_redundant() -> No
     grounds = build_grounds("Lamb with peas.", add("I-1"), accepted=(0,), unchanging={0})
     assert grounds.find(0) is None
     assert "end state is the same" in grounds.explain_doubt(0)
+
+
+def test_one_of_a_stated_count_is_needed() -> None:
+    calls = [ScriptCall("add_vet_record", {"animal_id": animal}) for animal in ("kito", "dash", "zara")]
+    found = build_grounds("Settle all three, update their records.", *calls, accepted=(0,)).find(0)
+    assert "all 3 of them" in str(found)
+    for other in ("Settle all four, update their records.", "Settle three, update their records."):
+        assert build_grounds(other, *calls, accepted=(0,)).find(0) is None
+
+
+def test_a_stated_percentage_of_a_field_is_needed() -> None:
+    call = ScriptCall("adjust_flow", {"pipeline_id": "P-1", "rate": 9.2})
+    request = "If it fails, reduce the flow to 50% of capacity."
+    assert "50%" in str(build_grounds(request, call, accepted=(0,)).find(0))
+    assert build_grounds(request.replace("50", "40"), call, accepted=(0,)).find(0) is None
+    assert build_grounds(request.replace("capacity", "its size"), call, accepted=(0,)).find(0) is None

@@ -9,7 +9,7 @@ import pytest
 
 from nemo_gym.audit.outcomes import Conclusion
 from nemo_gym.audit.tool_audit import audit_tool_tasks
-from nemo_gym.audit.tool_scripts import AGAIN, DAMAGE, GOLD, OMISSION, probe_tool_task
+from nemo_gym.audit.tool_scripts import AGAIN, DAMAGE, GOLD, IMPOSSIBLE, OMISSION, probe_tool_task
 from nemo_gym.sources.tool_tasks import read_tool_tasks
 from tests.audit.tool_task_folders import BLIND, write_rink
 
@@ -26,6 +26,7 @@ def test_a_verifier_without_a_fault_is_accused_of_nothing(tmp_path: Path) -> Non
     assert {conclusion for _, conclusion in found} == {"right"}
     assert found[OMISSION, "right"] == 2
     assert found[DAMAGE, "right"] >= 2
+    assert found[IMPOSSIBLE, "right"] == 1
 
 
 def test_a_blind_verifier_is_found_at_what_it_does_not_see(tmp_path: Path) -> None:
@@ -36,6 +37,16 @@ def test_a_blind_verifier_is_found_at_what_it_does_not_see(tmp_path: Path) -> No
     omission = next(each for each in outcomes if each["conclusion"] == "false accept")
     assert omission["kind"] == DAMAGE
     assert "which the request does not name" in omission["reason"]
+
+
+def test_a_verifier_that_accepts_what_cannot_be_done_is_found(tmp_path: Path) -> None:
+    vacuous = """
+def verify(db):
+    return float(len(db.rentals) == 1 and all(each.booked == 6 for each in db.sessions if each.id == "S-2"))
+"""
+    outcomes = probe_tool_task(str(write_rink(tmp_path / "rink", vacuous)), 0)
+    [impossible] = [each for each in outcomes if each["kind"] == IMPOSSIBLE]
+    assert (impossible["conclusion"], impossible["probe"]) == ("false accept", "S-2 of sessions")
 
 
 def test_a_gold_script_that_fails_is_all_that_is_said(tmp_path: Path) -> None:
@@ -89,5 +100,4 @@ async def test_the_published_tasks_are_judged_as_by_reading(tmp_path: Path) -> N
             ]
             assert any(each["probe"].startswith(damaging) for each in damage), name
     assert accused["redundant_call", "false accept"] == 0
-    assert accused["false_accept", "false accept"] >= 77
-    assert accused["false_accept", "undecided"] <= 2
+    assert accused["false_accept", "false accept"] == 79

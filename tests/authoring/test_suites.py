@@ -59,7 +59,9 @@ def test_every_suite_sees_its_own_app_and_every_kind_of_failure_exits_with_1(pro
     entrypoints = ["resources_servers/fresh", *(f"responses_api_agents/{name}" for name in names)]
     done = run(project, "test", f"+entrypoint=[{','.join(entrypoints)}]")
     assert done.returncode == 1
-    assert [line.partition(" in ")[0] for line in done.stdout.splitlines()[-6:]] == [
+    *_, gold = lines = done.stdout.splitlines()
+    assert "best reward" in gold, "the gold of the environment, which has one"
+    assert [line.partition(" in ")[0] for line in lines[-7:-1]] == [
         "resources_servers/fresh: passed (5 passed)",
         "responses_api_agents/green: passed (1 passed)",
         "responses_api_agents/red: failed (1 failed, 1 skipped)",

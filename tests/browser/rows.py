@@ -144,3 +144,23 @@ def write_nodes(rows: Path, document: Mapping[str, Any] | None = None) -> None:
         write_log(rows, name, f"INFO launcher: a line of {name}")
     content = json.dumps(nodes_document() if document is None else document)
     (rows.parent / "logs" / "nodes.json").write_text(content, encoding="utf-8")
+
+
+def write_manifest(
+    rows: Path, model: str, counts: Mapping[str, int], *, end: str = "complete", tags: Iterable[str] = ()
+) -> None:
+    """Write the manifest of a run of one start, beside its rows."""
+    agent = {"resources_server": {"name": "shop"}, "model_server": {"name": "policy_model"}}
+    config = {
+        "policy_model": {"responses_api_models": {"vllm_model": {"model": model}}},
+        "shop_agent": {"responses_api_agents": {"simple_agent": agent}},
+    }
+    start = {
+        "started_at": "2026-05-01T18:30:00+00:00",
+        "end": end,
+        "counts": counts,
+        "settings": {"tags": [*tags]},
+    }
+    identity = {"config": config, "responses_create_params": {"temperature": 0.7}}
+    manifest = {"schema_version": 1, "identity": identity, "starts": [start]}
+    rows.with_name(f"{rows.stem}_run.json").write_text(json.dumps(manifest))

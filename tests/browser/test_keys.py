@@ -9,7 +9,7 @@ from tests.browser.visits import Visit
 
 def test_from_the_runs_to_a_token_and_back(demo: str, visit: Visit) -> None:
     visit.open(demo)
-    visit.wait_for("30 of 30")
+    visit.wait_for("complete", "tbody")
     visit.press("j", "k", "Enter")
     visit.wait_for("Reward by agent")
     visit.press("r")

@@ -43,7 +43,10 @@ class LostRun(NamedTuple):
 
 @pytest.fixture(scope="module")
 def lost_run(tmp_path_factory: pytest.TempPathFactory) -> LostRun:
-    """The rows of a run on two machines, of which the one with the model was killed."""
+    """The rows of a run on two machines, of which the one with the model was killed.
+
+    The run is paused from the loss until the machine is back: on a busy machine it would end before.
+    """
     folder = tmp_path_factory.mktemp("lost")
     rows = folder / "out.jsonl"
     command = [
@@ -63,6 +66,9 @@ def lost_run(tmp_path_factory: pytest.TempPathFactory) -> LostRun:
             replicas = json.loads(nodes.read_bytes())["replicas"]
             node = next(each["node"] for each in replicas if each["server"] == "policy_model")
             _kill_node(collecting.pid, node)
+            _control("pause", rows, environment)
+            _wait_until_back(nodes, node, collecting)
+            _control("resume", rows, environment)
             assert collecting.wait(WITHIN_S) == 0
         finally:
             collecting.kill()
@@ -75,6 +81,21 @@ def _wait_for_rows(rows: Path, collecting: subprocess.Popen[bytes]) -> None:
         assert collecting.poll() is None
         assert time.monotonic() < give_up_at
         time.sleep(0.05)
+
+
+def _wait_until_back(nodes: Path, node: str, collecting: subprocess.Popen[bytes]) -> None:
+    give_up_at = time.monotonic() + WITHIN_S
+    while not any(
+        (each["kind"], each["node"]) == ("back", node) for each in json.loads(nodes.read_bytes())["events"]
+    ):
+        assert collecting.poll() is None
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
+
+
+def _control(verb: str, rows: Path, environment: dict[str, str]) -> None:
+    command = [str(Path(sys.executable).with_name("ng_control")), f"+verb={verb}", f"+run={rows}"]
+    subprocess.run(command, cwd=PARENT_DIR, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def _kill_node(launcher: int, node: str) -> None:
@@ -129,6 +150,7 @@ def test_a_loss_and_the_attempts_that_it_made_fail_lead_to_each_other(
     visit.wait_for(f"the node {node} was lost", ".events li:last-child")
     visit.page.locator(".events li:last-child").get_by_text("failed attempt").click()
     visit.wait_for(f"{count} of {len(failures)}")
+    visit.page.locator("#row-1 a").wait_for()
     visit.press("j", "Enter")
     visit.page.get_by_role("link", name="the loss of the node").click()
     visit.wait_for(f"the node {node} was lost", ".events [aria-current=true]")
@@ -161,13 +183,14 @@ def made_run(folder: Path, **changes: Any) -> Path:
 
 
 def test_a_gym_that_runs_is_followed(tmp_path: Path, visit: Visit) -> None:
-    run = made_run(tmp_path / "run", at=time.time())
+    later = time.time() + 3600  # so that the gym is not silent, however long the page takes
+    run = made_run(tmp_path / "run", at=later)
     with serving([run]) as address:
         visit.open(address, "#/r0/nodes")
         visit.wait_for("The gym is running.")
         assert [each["State"] for each in rows_of_table(visit, "Nodes")] == ["up", "lost"]
         back = {"at": FAILED_AT + 3, "kind": "back", "text": "the node node2 is up again", "node": "node2"}
-        changed = nodes_document(at=time.time())
+        changed = nodes_document(at=later)
         changed["nodes"][1]["state"] = "up"
         write_nodes(run, {**changed, "events": [*changed["events"], back]})
         visit.wait_for("the node node2 is up again", ".events li")

@@ -221,7 +221,7 @@ def test_without_a_gym_the_error_has_a_remedy(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert command("+head_server.host=127.0.0.1", "+head_server.port=9") == 2
-    assert "Start the servers with ng_run" in capsys.readouterr().err
+    assert "Start the servers with gym env start" in capsys.readouterr().err
 
 
 def test_a_gym_of_another_folder_is_named_and_not_used(

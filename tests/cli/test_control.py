@@ -28,6 +28,7 @@ CTL = [
     ("requeue results/one.jsonl --class timeout", "no rollout of class timeout has failed"),
     ("requeue results/one.jsonl --rollout 1/0", "no rollout 1/0 has failed"),
     ("set results/one.jsonl", "`set` needs a value"),
+    ("set concurrency 8", "Did you mean --concurrency 8?"),
     ("set results/one.jsonl --concurrency 0", "num_samples_in_parallel"),
     ("set results/one.jsonl --concurrency many", "num_samples_in_parallel"),
     ("set results/one.jsonl --timeout soon", "'soon' is not a number"),
@@ -65,6 +66,7 @@ def runs(tmp_path: Path) -> Iterator[None]:
         for name in ("one", "two"):
             run = build_controlled(Agents(), 2)
             run.control.name = name
+            run.counters.outages["policy_model"] = {"http://e": f"{name}: http://e refuses the connection"}
             await stack.enter_async_context(
                 serve_control(run.control, tmp_path / "results" / f"{name}_control.json")
             )
@@ -115,4 +117,5 @@ def test_status_lists_the_runs_with_the_next_verbs(capsys: pytest.CaptureFixture
     assert ended.value.code == 0
     assert "one: running, 0/2 rollouts" in printed
     assert "two: running, 0/2 rollouts" in printed
+    assert "  waiting: `policy_model`: two: http://e refuses the connection\n" in printed
     assert "next: gym ctl pause, or set, drain, cancel, requeue (each with --dry-run)" in printed

@@ -35,7 +35,7 @@ def run(name: str, *arguments: str) -> int:
 
 def test_a_healthy_run_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("good", "+strict=true") == 0
-    assert capsys.readouterr().out == "4 rows, 18 rules: nothing found\n"
+    assert capsys.readouterr().out == "4 rows, 19 rules: nothing found\n"
 
 
 def test_faults_fail_and_signs_only_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +54,7 @@ def test_places_and_words_are_printed(capsys: pytest.CaptureFixture[str]) -> Non
         "      line 5, task 1, repeat 1: same rollout as line 4",
         "sign  truncated (1): A limit cut the rollout.",
         "      line 2, task 0, repeat 1: max_steps",
-        "5 rows, 18 rules: faults: empty_turn, duplicate_rollout; signs: truncated",
+        "5 rows, 19 rules: faults: empty_turn, duplicate_rollout; signs: truncated",
     ]
 
 
@@ -88,4 +88,4 @@ def test_gym_has_a_short_form(capsys: pytest.CaptureFixture[str], monkeypatch: p
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 0
-    assert "17 rules: nothing found" in capsys.readouterr().out
+    assert "18 rules: nothing found" in capsys.readouterr().out

@@ -17,6 +17,8 @@ from nemo_gym.cli import (
     reverify,
     reward_profile,
 )
+from nemo_gym.cli.short.line import run as gym
+from tests.rollouts.lookback.many_runs import store_models
 from tests.rollouts.stored_runs import scored_row, store
 
 RUN = "+input_jsonl_fpath=run.jsonl"
@@ -58,3 +60,33 @@ def test_an_output_that_is_the_input_is_refused_before_anything_starts(
     assert caught.value.code == 2
     assert "would overwrite its input" in capfd.readouterr().err
     assert run.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--help",
+        "eval report small.jsonl",
+        "view small.jsonl --export page.html",
+        "eval tasks small.jsonl large.jsonl",
+        "eval plan small.jsonl",
+        "eval plan --tasks 4 -n 3 --difference 0.02",
+        "eval rank small.jsonl large.jsonl",
+        "eval compare small.jsonl large.jsonl",
+        "eval profile small.jsonl",
+        "dataset validate tasks --no-run",
+        "list",
+    ],
+)
+def test_a_terminal_of_80_columns_is_not_exceeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    store_models(tmp_path, {"small": 0.3, "large": 0.9}, tasks=6, repeats=2)
+    with pytest.raises(SystemExit):
+        gym(["dataset", "init", "tasks/count"], "gym")
+    with pytest.raises(SystemExit) as caught:
+        gym(line.split(), "gym")
+    assert caught.value.code == 0
+    assert not [each for each in "".join(capfd.readouterr()).splitlines() if len(each) > 80]

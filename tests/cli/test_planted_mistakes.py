@@ -106,6 +106,13 @@ MISTAKES = (
         f"ng_run +config_paths=[{FILE.replace('shop.yaml', 'shopp.yaml')}]",
         ("no file", f"Did you mean '{FILE}'?"),
     ),
+    Mistake("a name for a configuration", "gym run shop", ("gym env start shop", "gym eval run shop")),
+    Mistake(
+        "a name among configurations",
+        f"gym eval run +config_paths=[shop] {POLICY}",
+        ("no file 'shop'", "gym env start shop", "gym eval run shop"),
+    ),
+    Mistake("a name for a list", "ng_run +config_paths=shop", ("must be a list", "gym env start shop")),
     Mistake("no configuration", "ng_run", ("has no server", "gym list")),
     Mistake(
         "no server in the configuration",
@@ -260,6 +267,17 @@ MISTAKES = (
     ),
     Mistake("an output that cannot be written", f"{RUN} -o /proc/out.jsonl", ("/proc", "Choose another")),
     # Several at once
+    Mistake(
+        "misspelt options and values",
+        f"{RUN} --limt 4 --temprature 1 -n four",
+        ("'--limt'. Did you mean '--limit'", "'--temprature'. Did you mean '--temperature'?", "'four'"),
+    ),
+    Mistake(
+        "no row is left",
+        f"{RUN} -i t.jsonl +skip_invalid_rows=true",
+        ("t.jsonl:1", "Correct them: without them no row is left."),
+        {"t.jsonl": "nope\n"},
+    ),
     Mistake(
         "mistakes in rows and output",
         f"{RUN} -i t.jsonl -o f/out.jsonl",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from nemo_gym import PARENT_DIR
 from nemo_gym.cli.reverify import COMMAND, main, require_models
 from nemo_gym.failures import ConfigError
 from tests.rollouts.stored_runs import scored_row, store
+from tests.sources.atif.test_reading import answers, asks, trajectory
 
 FILES = ("+input_jsonl_fpath=run.jsonl", "+output_jsonl_fpath=again.jsonl")
 MCQA = "resources_servers/mcqa/configs/mcqa.yaml"
@@ -59,3 +62,33 @@ def test_a_judge_that_is_not_used_needs_no_url(
         return
     with pytest.raises(ConfigError, match="`policy_model`, which has no URL"):
         require_models(config)
+
+
+def test_trajectories_without_their_tasks_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps(trajectory(asks(), answers())))
+    with pytest.raises(SystemExit) as ended:
+        main([f"+config_paths=[{MCQA}]", "+input_jsonl_fpath=run.json", *FILES[1:], "+input_format=atif"])
+    assert ended.value.code == 2
+    assert "run.json: none of the task rows is its task (s)" in capfd.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main([f"+config_paths=[{MCQA}]", *FILES, "+task_rows=tasks.jsonl"])
+    assert "`task_rows` needs `input_format=atif`" in capfd.readouterr().err
+
+
+def test_a_trajectory_is_verified_with_the_row_of_its_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tasks = PARENT_DIR / "resources_servers" / "mcqa" / "data" / "example.jsonl"
+    given = trajectory(asks(), answers("\\boxed{C}"), extra={"task_id": "mcqa-example-1", "reward": 0})
+    (tmp_path / "run.json").write_text(json.dumps(given))
+    arguments = ["+input_jsonl_fpath=run.json", *FILES[1:], "+input_format=atif", f"+task_rows={tasks}"]
+    with pytest.raises(SystemExit) as ended:
+        main([f"+config_paths=[{MCQA}]", *arguments, "+placement=inline", "++head_server.port=0"])
+    assert ended.value.code == 0, capfd.readouterr().err
+    (row,) = (json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines())
+    assert (row["reward"], row["_ng_reverified"]) == (1.0, {"reward_before": 0.0})
+    assert row["_ng_foreign"]["tokens"] == "none"

@@ -40,7 +40,7 @@ def a_gym(*urls: str) -> GymRecord:
 
 def test_without_a_gym_the_command_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert COMMAND.run([], show_status) == ExitCode.FATAL
-    assert capsys.readouterr().out == "no gym is running; start one with ng_run\n"
+    assert capsys.readouterr().out == "no gym is running; start one with gym env start (ng_run)\n"
     assert COMMAND.run(["+json=true"], show_status) == ExitCode.FATAL
     assert json.loads(capsys.readouterr().out) == []
 
@@ -53,6 +53,16 @@ def test_a_silent_server_is_shown_and_is_no_success(
     shown = capsys.readouterr().out
     assert f"gym of pid {os.getpid()} in /somewhere" in shown
     assert "silent" in shown
+
+
+def test_a_piped_table_has_the_width_that_is_asked_for(
+    silent: HeldSocket, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    Registry().write(a_gym(silent.url))
+    COMMAND.run(["+timeout_s=0.05"], show_status)
+    table = capsys.readouterr().out.splitlines()[1:]
+    assert max(map(len, table)) <= 70
 
 
 def test_the_output_has_no_token(silent: HeldSocket, capsys: pytest.CaptureFixture[str]) -> None:

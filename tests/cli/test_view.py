@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources.atif.test_reading import answers, asks, trajectory
+
 ROW = '{"_ng_task_index":0,"_ng_rollout_index":0,"reward":0.5,"response":{"output":[]}}\n'
 
 
@@ -74,3 +76,11 @@ def test_a_wrong_export_ends_with_exit_code_2(tmp_path: Path, arguments: list[st
     assert problem in ended.stderr
     assert not (tmp_path / "run.html").exists()
     assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == ROW
+
+
+def test_trajectories_are_shown_as_rows(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(trajectory(asks(), answers("a foreign answer"))))
+    ended = view(tmp_path, "run.json", "--export", "run.html", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert "run.json: 1 trajectories: 0 of this gym, 1 of other programs" in ended.stderr
+    assert "a foreign answer" in (tmp_path / "run.html").read_text(encoding="utf-8")

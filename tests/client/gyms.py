@@ -58,11 +58,14 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def running_gym(**engine_options: Any) -> AsyncIterator[LoopbackGym]:
+async def running_gym(*, with_tokens: bool = False, **engine_options: Any) -> AsyncIterator[LoopbackGym]:
     async with MockEngine(EngineOptions(model="mock", **engine_options)) as engine:
         gym = InProcessGym()
         gym.add(CounterEnvironment, "env")
-        gym.add(VLLMModel, "policy_model", base_url=engine.base_url, api_key="none", model="mock")
+        model: dict[str, Any] = {"base_url": engine.base_url, "api_key": "none", "model": "mock"}
+        if with_tokens:
+            model |= {"return_token_id_information": True, "token_fields": "packed"}
+        gym.add(VLLMModel, "policy_model", **model)
         gym.add(
             SimpleAgent,
             AGENT,
@@ -78,7 +81,7 @@ async def running_gym(**engine_options: Any) -> AsyncIterator[LoopbackGym]:
 
 
 @contextmanager
-def gym_in_a_thread(**engine_options: Any) -> Iterator[LoopbackGym]:
+def gym_in_a_thread(**options: Any) -> Iterator[LoopbackGym]:
     """The gym in an event loop of its own, for clients that block."""
     with LoopbackServers() as servers:
-        yield servers.enter(running_gym(**engine_options))
+        yield servers.enter(running_gym(**options))

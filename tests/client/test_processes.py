@@ -142,7 +142,7 @@ def test_five_lines_are_enough_for_a_trainer(processes: Processes) -> None:
 def test_a_new_version_of_the_policy_reaches_every_process(gym: Gym, processes: Processes) -> None:
     assert len(processes.running.urls["policy_model"]) == 2
     for version in (7, 8):
-        gym.update_policy(version)
+        assert gym.update_policy(version)["version"] == version
         rollouts = list(gym.rollouts([task("Warm in Rome?")], num_repeats=16))
         outputs = [rollout.response["output"] for rollout in rollouts]
         assert {output[-1]["_ng_tokens"]["policy_version"] for output in outputs} == {version}

@@ -10,6 +10,7 @@ import pytest
 from nemo_gym.client._rollout import Rollout, build_broken_stream_error, read_line, refusal
 from nemo_gym.failures import Boundary, GymError, InputError, TransportError, VerifierError
 from nemo_gym.names import END_KEY
+from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, TokenForm
 
 ROW: dict[str, Any] = {"_ng_task_index": 2, "_ng_rollout_index": 1, "reward": 1, "response": {"output": []}}
 
@@ -20,6 +21,17 @@ def test_a_scored_row() -> None:
     assert (rollout.task, rollout.repeat, rollout.reward, rollout.outcome) == (2, 1, 1.0, "completed")
     assert (rollout.failure, rollout.is_masked, rollout.segments) == (None, False, [])
     assert Rollout({**ROW, "mask_sample": True}).is_masked
+
+
+def test_the_versions_of_the_policy_are_those_of_the_calls() -> None:
+    stamps = [
+        CallRecord(policy_version=3),
+        CallRecord(policy_version=3, policy_version_end="4b"),
+        CallRecord(policy_version="4b"),
+    ]
+    items = [{"type": "message", RECORD_FIELD: stamp.to_wire(TokenForm.PACKED)} for stamp in stamps]
+    assert Rollout({**ROW, "response": {"output": items}}).policy_versions == (3, "4b")
+    assert Rollout(ROW).policy_versions == ()
 
 
 def test_a_failure_has_no_reward_whatever_its_row_says() -> None:

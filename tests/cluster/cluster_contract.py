@@ -17,7 +17,11 @@ from tests.cluster.placements import KEYS_VARIABLE
 from tests.e2e.gym_run import read_lines, rollout_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SUITES = ("tests/cli/test_e2e_collect_rollouts.py", "tests/e2e/test_computing_verifier.py")
+SUITES = (
+    "tests/cli/test_e2e_collect_rollouts.py",
+    "tests/e2e/test_computing_verifier.py",
+    "tests/e2e/test_control_table.py",
+)
 DIFFERS = {"_ng_timing", "created_at", "id", "call_id"}
 """The keys of times, and of ids that are random in every run."""
 

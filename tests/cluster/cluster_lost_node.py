@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.rows.keys import REPLAY_KEY
 from tests.cluster.cluster_gym import TASKS, ClusterGym, replicas
 from tests.cluster.namespaces import machines, running_in, why_not
 
@@ -58,3 +59,30 @@ def test_a_lost_machine_loses_no_rollout(seed: int, tmp_path: Path) -> None:
         gym.wait_until(
             lambda: not before & set(running_in(victim))
         )  # those of a cut machine end by themselves
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_attempts_of_a_lost_machine_go_on_from_a_shared_disk(seed: int, tmp_path: Path) -> None:
+    """Its model server had written their records, which another one reads."""
+    chance = random.Random(seed)
+    keys = ("+durability=node", "+num_samples_in_parallel=32", "+rollout_timeout_s=120", "+max_attempts=5")
+    with machines(3) as net, ClusterGym(net, tmp_path, *SERVERS) as gym:
+        collecting = gym.collect(ROLLOUTS // TASKS, *keys)
+        after = chance.randrange(1, ROLLOUTS * 3 // 4)
+        gym.wait_until(lambda: gym.count_rows() >= after, within_s=LONGEST_S)
+        assert collecting.poll() is None, "the machine is lost while rollouts are in flight"
+        victim = chance.choice([host for host in net.hosts if running_in(host)])
+        for pid in running_in(victim):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        code = collecting.wait(LONGEST_S)
+        printed = (tmp_path / "collect.txt").read_text()
+        assert code == 0, printed[-3000:]
+        outcome = gym.check_books(ROLLOUTS)
+        replayed = [row[REPLAY_KEY] for row in gym.rows() if REPLAY_KEY in row]
+        sys.stdout.write(
+            f"seed {seed}: {victim} was killed after {after} rows: {outcome}, {len(replayed)} went on\n"
+        )
+        assert replayed
+        assert f"{len(replayed):,} attempt" in printed
+        assert all(about["calls_replayed"] for about in replayed)

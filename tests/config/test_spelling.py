@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.config._overrides import parse_overrides
 from nemo_gym.config.problems import Problems
-from nemo_gym.config.spelling import spell
+from nemo_gym.config.spelling import flags_typed, spell, spell_keys, suggest_option
 from nemo_gym.config.tree import dump_plain
 
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF, exclude_categories=("Cs", "Cc")))
@@ -35,3 +36,35 @@ def test_text_that_looks_like_another_type_stays_text() -> None:
         "true",
         "null",
     ]
+
+
+FLAGS = {"resume_from_cache": ("--resume", True), "format": ("--format", False), "limit": ("--limit", False)}
+
+
+@pytest.mark.parametrize(
+    ("message", "spelt"),
+    [
+        ("Write +format=<value>.", "Write --format <value>."),
+        ("Resume with +resume_from_cache=true (gym: --resume), or not.", "Resume with --resume, or not."),
+        ("choose another +output_jsonl_fpath (gym: -o).", "choose another -o."),
+        ("+resume_from_cache=true starts them; +limit=3, too", "--resume starts them; --limit 3, too"),
+        ('command line: ++format="a b"', "command line: --format a b"),
+        ("+resume_from_cache=false", "+resume_from_cache=false"),
+        ("--resume (+resume_from_cache=true) continues it", "--resume continues it"),
+        ("+unknown=1, ++a.b.format=x and 1+limit=2 stay", "+unknown=1, ++a.b.format=x and 1+limit=2 stay"),
+    ],
+)
+def test_keys_of_messages_are_the_flags_of_the_short_command(message: str, spelt: str) -> None:
+    with flags_typed(FLAGS):
+        assert spell_keys(message) == spelt
+    assert spell_keys(message) == message
+
+
+def test_a_key_that_is_an_option_has_its_name() -> None:
+    assert suggest_option("limt") is None
+    with flags_typed(FLAGS):
+        assert [suggest_option(key) for key in ("resumee", "limit", "x")] == [
+            "Did you mean '--resume'?",
+            "Did you mean '--limit'?",
+            None,
+        ]

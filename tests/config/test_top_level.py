@@ -174,3 +174,24 @@ def test_the_command_line_and_env_yaml_can_allow_code_without_isolation(tmp_path
     assert load_in(tmp_path, "+allow_unsandboxed=true").data["allow_unsandboxed"] is True
     (tmp_path / "env.yaml").write_text("allow_unsandboxed: true\n")
     assert load_in(tmp_path).data["allow_unsandboxed"] is True
+
+
+STAGING = "{enabled: true, external_staging: true, external_staging_backend: vllm_worker}"
+
+
+@pytest.mark.parametrize("given", ["command line", "file", "trainer"])
+def test_tokens_that_are_staged_outside_of_the_gym_are_refused(tmp_path: Path, given: str) -> None:
+    loads = {
+        "command line": lambda: load_in(tmp_path, f"+token_id_capture={STAGING}"),
+        "file": lambda: load_text(tmp_path, f"token_id_capture: {STAGING}\n"),
+        "trainer": lambda: load_in(tmp_path, initial={"token_id_capture": {"external_staging": True}}),
+    }
+    with pytest.raises(ConfigErrors) as raised:
+        loads[given]()
+    problem = raised.value.problems[0]
+    assert problem.message == "token_id_capture.external_staging is not supported."
+    assert "Turn token_capture off in the trainer" in str(problem.remedy)
+
+
+def test_a_block_without_staging_is_no_error(tmp_path: Path) -> None:
+    assert load_text(tmp_path, "token_id_capture: {enabled: true}\n").warnings

@@ -17,11 +17,15 @@ NOT_RUN = {
     "README.md": 1,  # GSM8K
     "cluster.md": 3,  # need a gym on several machines; the start and the use of a Ray cluster
     "cluster_recipes.md": 1,  # Kubernetes
-    "audit.md": 1,  # needs a corpus
+    "audit.md": 2,  # need a corpus, and a run
     "commands.md": 46,  # one example of each command
     "continue_fork_rewind.md": 1,  # a harness or environment that prints durations
+    "foreign_environments.md": 2,  # the package index
+    "from_aviary.md": 3,  # the package index, the rows of a run
     "from_inspect.md": 1,
     "from_nemo_gym.md": 1,
+    "from_openenv.md": 2,  # the package index, the rows of a run
+    "from_textarena.md": 2,  # the package index, a model
     "from_verifiers.md": 1,
     "gateway.md": 1,
     "gym.md": 1,  # a benchmark of the hub
@@ -30,9 +34,10 @@ NOT_RUN = {
     "performance.md": 2,
     "quick_start.md": 2,  # vLLM, the engine stub
     "sandboxes.md": 1,
-    "task_folders.md": 2,
+    "task_folders.md": 4,
     "simulation.md": 1,
     "telemetry.md": 2,  # W&B and MLflow, an exporter of traces
+    "train_asynchronously.md": 1,  # needs TRL
     "train_with_trl.md": 2,
     "training.md": 1,
     "verification.md": 1,

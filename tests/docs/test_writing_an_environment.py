@@ -30,8 +30,7 @@ def test_from_nothing_to_scored_rollouts(tmp_path: Path) -> None:
         rows = [json.loads(line) for line in (folder / "results" / f"{name}.jsonl").read_text().splitlines()]
         rewards = {row["_ng_task_index"]: row["reward"] for row in rows}
         assert rewards == {0: 1.0, 1: 0.0, 2: 1.0, 3: 0.0, 4: 1.0}, "the left drawer, as the page says"
-    gold = (folder / "results" / "gold.jsonl").read_text().splitlines()
-    assert [json.loads(line)["reward"] for line in gold] == [1.0] * 5
+    assert "all 5 example tasks get their best reward" in " ".join(done.stdout.split())
     assert "resources_servers/drawers: passed" in done.stdout
     profile = (folder / "results" / "profile.jsonl").read_text().splitlines()
     assert [json.loads(line)["pass_rate"] for line in profile] == [1.0, 0.0, 1.0, 0.0, 1.0]

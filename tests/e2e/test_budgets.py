@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nemo_gym import PARENT_DIR
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
 from tests.e2e.gym_run import GymRun
@@ -50,6 +52,38 @@ def test_what_a_run_has_spent_is_what_the_engine_has_counted(tmp_path: Path, eng
     uncached = policy["input"] - policy["cached"]
     assert spent["cost"] == pytest.approx((uncached + 0.1 * policy["cached"] + 4 * policy["output"]) / 1e6)
     assert sum(sum(row["_ng_spent"]["policy_model"][1::2]) for row in run.rows()) == spent["tokens"]
+
+
+def test_a_dry_run_tells_what_a_run_will_spend_and_starts_nothing(
+    tmp_path: Path, engine: EngineProcess
+) -> None:
+    run = build_run(tmp_path, engine.base_url, "+prices={mock: {input: 1, output: 4}}")
+    exit_code, summary = finish(run)
+    assert exit_code == 0, run.errors
+    engine.reset_stats()
+    planned = build_run(
+        tmp_path,
+        engine.base_url,
+        "+prices={mock: {input: 1, output: 4}}",
+        "++num_repeats=8",
+        "+dry_run=true",
+        "+budget.run.tokens=1",
+    )
+    planned.output = planned.output.with_name("planned.jsonl")
+    exit_code, told = finish(planned)
+    assert (exit_code, told["rollouts"]) == (0, 8 * TASKS), planned.errors
+    (estimate,) = told["estimates"]
+    assert (estimate["measured_rollouts"], estimate["run"]) == (len(run.rows()), "out/rollouts.jsonl")
+    for name in ("tokens", "cost"):
+        assert told["total"][name]["mean"] == pytest.approx(summary["spent"][name] * 2)
+        assert told["total"][name]["low"] <= summary["spent"][name] * 2 <= told["total"][name]["high"]
+    assert count_tokens(engine) == 0
+    assert sorted(path.name for path in planned.output.parent.glob("planned*")) == []
+    more = ("++num_repeats=8", "+dry_run=true", "+resume_from_cache=true")
+    exit_code, told = finish(build_run(tmp_path, engine.base_url, *more))
+    assert (exit_code, told["rollouts"]) == (0, 8 * TASKS - len(run.rows())), (
+        "stored rollouts are not made again"
+    )
 
 
 def test_a_rollout_over_its_budget_is_truncated_and_scored(tmp_path: Path, engine: EngineProcess) -> None:
@@ -102,6 +136,7 @@ def test_an_unknown_price_is_refused_before_the_start(tmp_path: Path, engine: En
     assert engine.stats()["prompt_tokens"] == 0
 
 
+STATEFUL = "example_session_state_mgmt"
 JUDGED = "equivalence_llm_judge"
 JUDGE = """
 judge_model:
@@ -145,3 +180,68 @@ def test_the_calls_of_judges_are_counted_and_a_rollout_over_its_budget_is_still_
     assert models["judge"]["calls"] > 0 < models["policy"]["calls"]
     assert summary["spent"]["tokens"] == count_tokens(engine), "failed attempts are counted too"
     assert summary["spent"]["cost"] == pytest.approx(sum(each["cost"] for each in models.values()))
+
+
+def write_mixed_tasks(folder: Path) -> tuple[Path, int]:
+    """Tasks of an environment with tools and of one with a judge, each named by its agent."""
+    rows = []
+    for name in (STATEFUL, JUDGED):
+        lines = (PARENT_DIR / f"resources_servers/{name}/data/example.jsonl").read_text().splitlines()
+        agent = {"type": "responses_api_agents", "name": f"{name}_simple_agent"}
+        rows += [json.dumps({**json.loads(line), "agent_ref": agent}) for line in lines]
+    path = folder / "mixed.jsonl"
+    path.write_text("".join(f"{row}\n" for row in rows))
+    return path, len(rows)
+
+
+def test_judges_and_continued_attempts_are_counted_once(tmp_path: Path) -> None:
+    """Engines fail now and then; a continued attempt answers the calls of the one before from its record."""
+    (tmp_path / "judge.json").write_text(json.dumps([{"turns": [{"text": "[[A=B]]"}]}]))
+    (tmp_path / "judge.yaml").write_text(JUDGE.replace("${policy_base_url}", "${judge_base_url}"))
+    kinds = (
+        "responses_api_models/vllm_model",
+        f"resources_servers/{STATEFUL}",
+        f"resources_servers/{JUDGED}",
+    )
+    configs = [f"{kind}/configs/{kind.split('/')[1]}.yaml" for kind in kinds]
+    path, tasks = write_mixed_tasks(tmp_path)
+    repeats = 10_000 // tasks + 1 if IS_WHOLE else 6
+    faults = [{"do": "http_500", "probability": 0.1}]
+    judge_options = EngineOptions(policy="script", script=tmp_path / "judge.json", faults=faults)
+    with (
+        EngineProcess(EngineOptions(policy="tools", faults=faults)) as policy,
+        EngineProcess(judge_options) as judge,
+    ):
+        run = build_run(
+            tmp_path,
+            policy.base_url,
+            f"++config_paths=[{','.join(configs)},judge.yaml]",
+            f"++judge_base_url={judge.base_url}",
+            "++policy_model.responses_api_models.vllm_model.retry_s=0",
+            f"++input_jsonl_fpath={path}",
+            f"++num_repeats={repeats}",
+            "++num_samples_in_parallel=32",
+            "+durability=process",
+            "+max_attempts=50",
+            "+stop_after_identical_failures=0",
+            "+prices={mock: {input: 1, output: 4}, judge_model: {input: 2, output: 8}}",
+        )
+        exit_code, summary = finish(run)
+        assert (exit_code, len(run.rows())) == (0, repeats * tasks), run.errors[-3000:]
+        spent = summary["spent"]
+        models = {each["role"]: each for each in spent["models"]}
+        for role, engine in (("policy", policy), ("judge", judge)):
+            counted, told = engine.stats(), (models[role]["input"], models[role]["output"])
+            assert told == (counted["prompt_tokens"], counted["completion_tokens"]), role
+    replayed = [row["_ng_replay"]["calls_replayed"] for row in run.rows() if "_ng_replay" in row]
+    assert sum(replayed) > 0, "attempts were continued"
+    assert spent["tokens"] == sum(map(count_spent, [*run.rows(), *run.failures()]))
+    assert spent["cost"] == pytest.approx(sum(each["cost"] for each in models.values()))
+    for parts in (spent["environments"], spent["agents"]):
+        assert len(parts) == 2
+        assert sum(part["cost"] for part in parts.values()) == pytest.approx(spent["cost"])
+    assert set(spent["environments"][STATEFUL]["servers"]) == {"policy_model"}, "it has no judge"
+
+
+def count_spent(row: dict[str, Any]) -> int:
+    return sum(counts[1] + counts[3] for counts in row.get("_ng_spent", {}).values())

@@ -19,7 +19,7 @@ from nemo_gym.rows.keys import REPLAY_KEY, TIMING_KEY
 from nemo_gym.tokens.records import RECORD_FIELD
 from tests.e2e.gym_run import GymRun, Row, check_books, rollout_of
 from tests.our_environments import OUR_ENVIRONMENTS, OurEnvironment
-from tests.waiting import wait_until
+from tests.waiting import wait_until, wait_until_gone
 
 WITHIN_S = 120.0
 ENVIRONMENTS = {each.name: each for each in OUR_ENVIRONMENTS}
@@ -133,8 +133,10 @@ def test_all_attempts_that_were_killed_in_their_middle_go_on_and_pay_only_what_i
     with engine_for(tmp_path, environment=environment, latency_s="0.5") as engine:
         shape = ("++num_samples_in_parallel=8", "+limit=4", "+num_repeats=2")
         with durable_run(folder, engine, *shape, environment=environment) as killed:
-            killed.wait_for_servers()
+            servers = killed.wait_for_servers().values()
             wait_until(lambda: len([each for each in count_answered(records).values() if each]) >= 4)
+        for server in servers:
+            wait_until_gone(int(server["pid"]))
         wait_until(lambda: not read_stats(engine)["in_flight"])
         kept, before, finished = (
             count_answered(records),
@@ -168,3 +170,20 @@ def test_an_attempt_goes_on_after_an_error_of_the_engine(tmp_path: Path) -> None
     (about,) = [row[REPLAY_KEY] for row in run.rows() if REPLAY_KEY in row]
     assert about["calls_replayed"] == 2
     assert f"1 attempt {WENT_ON}" in summary["notes"]
+
+
+def test_an_attempt_whose_judge_failed_asks_the_judge_alone_again(tmp_path: Path) -> None:
+    judged = ENVIRONMENTS["equivalence_llm_judge"]
+    asked = []
+    for faults in ([], [{"do": "http_500", "times": 1, "match": "frozen water"}]):
+        folder = tmp_path / str(len(faults))
+        folder.mkdir()
+        with engine_for(folder, *faults, environment=judged) as engine:
+            with durable_run(folder / "run", engine, "+limit=2", environment=judged) as run:
+                code, summary = run.finish(WITHIN_S)
+            assert code == 0, (summary, run.errors[-3000:])
+            asked.append(count_asked(engine))
+    assert [row["reward"] for row in run.rows()] == [1.0, 1.0]
+    (about,) = [row[REPLAY_KEY] for row in run.rows() if REPLAY_KEY in row]
+    assert (about["calls_replayed"], about["calls_live"]) == (1, 0)
+    assert asked[1] == asked[0] + 1, "the failed call of the judge is asked again, and none of the policy"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.client import Gym
+from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rows.keys import FORK_KEY, REPLAY_KEY
@@ -28,7 +30,10 @@ def run(folder: Path, environment: dict[str, str], *line: str) -> str:
 
 
 @pytest.mark.parametrize("is_relative", [True, False])
-def test_forks_and_a_rewind_share_the_calls_of_their_parent(tmp_path: Path, is_relative: bool) -> None:
+def test_forks_and_a_rewind_share_the_calls_of_their_parent(
+    tmp_path: Path, is_relative: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     (tmp_path / "runtime").mkdir(mode=0o700)
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "runtime")}
     kept = "results/kept.jsonl" if is_relative else str(tmp_path / "results" / "kept.jsonl")
@@ -40,6 +45,15 @@ def test_forks_and_a_rewind_share_the_calls_of_their_parent(tmp_path: Path, is_r
             run(tmp_path, environment, "eval", "run", "--no-serve", "-i", EXAMPLES, "-a", agent, *KEEP)
             told = run(tmp_path, environment, "fork", kept, "--turn", "1", "-n", "4", "--task", "0")
             assert "went on" not in told
+            ours = Gym.connect(tmp_path).fork(
+                tmp_path / "results/kept.jsonl", turn=1, n=2, output=tmp_path / "results/ours.jsonl"
+            )
+            assert [(each.task, each.repeat, each.failure) for each in ours] == [
+                (task, repeat, None) for task in range(2) for repeat in range(2)
+            ]
+            assert {each.row[FORK_KEY]["turn"] for each in ours} == {1}
+            with pytest.raises(ConfigError, match="no turn 99"):
+                Gym.connect(tmp_path).fork(tmp_path / "results/kept.jsonl", turn=99)
             run(tmp_path, environment, "rewind", kept, "--turn", "-1", "-o", "results/rewound.jsonl")
     forks = read_lines(tmp_path / "results" / "kept_forks.jsonl")
     assert sorted(map(describe, forks)) == [("fork", [0, 0], 1, number) for number in range(4)]

@@ -15,7 +15,7 @@ FOLDERS = sorted(path.parent for path in (PARENT_DIR / "resources_servers").glob
 WITH_STATE = {"blackjack", "gymnasium", "text_gymnasium", "example_session_state_mgmt", "workplace_assistant"}
 """Environments that score a session and not an answer."""
 NEEDS_A_JUDGE = {"equivalence_llm_judge", "rubric_judge"}
-HAS_NO_ROWS = {"task_folders"}
+HAS_NO_ROWS = {"task_folders", "foreign"}
 """Environments whose rows are made of the user's folders."""
 LEFT_OUT = NEEDS_A_JUDGE | HAS_NO_ROWS
 FILES = [folder / "configs" / RESOURCES_ONLY for folder in FOLDERS if folder.name not in LEFT_OUT]

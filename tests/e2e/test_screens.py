@@ -45,7 +45,7 @@ COLUMNS_OF_SERVERS = {
     ],
 }
 COLUMNS_OF_AGENTS = {
-    80: ["agent", "failed", "reward", "pass@1", "pass@2"],
+    80: ["agent", "failed", "reward", "95 % interval", "pass@1"],
     120: [
         "agent", "rollouts", "truncated", "failed", "missing", "reward", "95 % interval", "pass@1", "pass@2",
     ],

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.sandbox.providers.rootless.debian import name_base
+from tests.sandbox.rootless_images import READABLE, host_provider, needs_rootless, write_host_layer
 from tests.sources.task_folders.task_maker import OFFLINE, make_task
 
 Change = Callable[[Path], object]
@@ -52,6 +54,7 @@ MISTAKES: dict[str, tuple[Change, str]] = {
         "environment.os: the sandboxes of this gym run Linux",
     ),
     "a network": (settings("[environment]\n"), "+network=none"),
+    "a disk limit": (settings(f"{OFFLINE}storage_mb = 9\n"), "+unlimited=[storage_mb]"),
     "a gpu": (settings(f"{OFFLINE}gpus = 1\n"), "environment.gpus"),
     "compose": (write("environment/docker-compose.yaml", "services: {}\n"), "a task has one container here"),
     "a secret": (settings(f'{OFFLINE}env = {{ K = "${{MY_SECRET}}" }}\n'), "+task_variables=[MY_SECRET]"),
@@ -102,3 +105,44 @@ def test_a_folder_without_tasks_and_one_that_is_there_are_wrong_usage(tmp_path: 
     assert "gym dataset init" in done.stderr
     make_task(tmp_path / "task")
     assert gym(tmp_path, "dataset", "init", "task").returncode == 2
+
+
+def write_test(script: str) -> Change:
+    return write("tests/test.sh", f"#!/bin/bash\n{script}\n")
+
+
+TEXT, JSON = "/logs/verifier/reward.txt", "/logs/verifier/reward.json"
+RUNNING_MISTAKES: dict[str, tuple[Change, str]] = {
+    "a NaN": (
+        write_test(f"echo NaN > {TEXT}"),
+        "bad_reward: nothing: The task gave no reward: /logs/verifier/reward.txt is no finite",
+    ),
+    "a text": (write_test(f"echo good > {TEXT}"), "bad_reward: nothing: The task gave no reward"),
+    "no reward file": (write_test("true"), "no_reward_file: nothing: The task gave no reward"),
+    "an empty file": (write_test(f": > {TEXT}"), "empty_reward_file: nothing: The task gave no reward"),
+    "two reward files": (
+        write_test(f"grep -c 1 /tmp/answer > {TEXT}; echo '{{\"reward\": 0}}' > {JSON}"),
+        "two_reward_files: the tests write reward.json and reward.txt; the first counts",
+    ),
+    "a solution that fails": (write("solution/solve.sh", "true\n"), "solution_fails: the solution gets 0"),
+    "nothing that passes": (write_test(f"echo 1 > {TEXT}"), "nothing_passes: nothing gets 1"),
+    "no solution": (remove("solution/solve.sh"), "no_solution"),
+    "a file that is not copied": (
+        write("environment/Dockerfile", "FROM debian\nCOPY absent /\n"),
+        "'absent' is not in the folder of the Dockerfile",
+    ),
+}
+
+
+@needs_rootless
+@pytest.mark.parametrize("name", RUNNING_MISTAKES)
+def test_a_mistake_that_shows_in_a_sandbox_is_named(name: str, tmp_path: Path) -> None:
+    change, named = RUNNING_MISTAKES[name]
+    change(make_task(tmp_path / "task"))
+    with host_provider() as provider:
+        write_host_layer(provider, name_base([]))
+        options = [f"+store={provider.store.folder}", f"+readable=[{','.join(READABLE)}]"]
+        done = gym(tmp_path, "dataset", "validate", "task", *options)
+    assert done.returncode == 1, done.stderr
+    assert named in " ".join(done.stdout.split())
+    assert "0 of 1 folders are right" in done.stdout

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import ClientResponseError
 from fastapi import FastAPI, Request, Response
 
+from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.failures import GymError, TransportError
 from nemo_gym.names import DIRECTORY_KEY
@@ -226,6 +227,79 @@ async def test_the_tracker_gets_the_seconds_of_each_rollout_and_tasks_are_bounde
     assert tracker.summary().startswith("5 attempts finished")
 
 
-def test_examples_are_preprocessed_without_a_run() -> None:
-    (row,) = Helper(config=SHOP).preprocess_examples([sourced_row(1)])
-    assert row["agent_ref"]["name"] == AGENT
+def test_examples_are_repeated_for_their_agents_and_stay_as_they_are() -> None:
+    rows = [sourced_row(1), task_row(2)]
+    helper = Helper(config=SHOP)
+    repeated = helper.preprocess_examples(
+        rows, num_repeats=2, num_repeats_add_seed=True, global_config_dict=SHOP
+    )
+    assert [row["answer"] for row in repeated] == [1, 1, 2, 2]
+    assert {row["agent_ref"]["name"] for row in repeated} == {AGENT}
+    assert [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in repeated] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+    ]
+    seeds = [row["responses_create_params"]["metadata"]["extra_body"] for row in repeated]
+    assert seeds == ['{"seed":0}', '{"seed":1}'] * 2
+    assert "agent_ref" not in rows[0]
+
+
+def test_examples_are_mapped_and_fanned_out() -> None:
+    helper = Helper(config=SHOP)
+    mapped = helper.preprocess_examples([sourced_row(1)], agent_map={"shop": "other"})
+    assert [row["agent_ref"]["name"] for row in mapped] == ["other"]
+    spread = helper.preprocess_examples(
+        [task_row(1)], fan_out={AGENT: ["a", "b"]}, num_repeats={"_default": 1}
+    )
+    assert [row["agent_ref"]["name"] for row in spread] == ["a", "b"]
+    with pytest.raises(ConfigErrors, match=r"Row 0: .*agent_ref"):
+        helper.preprocess_examples([sourced_row(1)])
+
+
+def test_sources_without_one_agent_are_all_named() -> None:
+    rows, config = [sourced_row(1, "shpo"), sourced_row(2), sourced_row(3)], {**SHOP, "second": SHOP[AGENT]}
+    with pytest.raises(ConfigErrors) as raised:
+        RolloutCollectionHelper.resolve_task_sources(rows, config)
+    assert [problem.message for problem in raised.value.problems] == [
+        f"The `task_source` 'shop' is used by several agents: {', '.join(sorted([AGENT, 'second']))}.",
+        "The `task_source` 'shpo' is no source of an agent.",
+    ]
+    assert raised.value.problems[1].remedy == "Did you mean 'shop'?"
+    with pytest.raises(ConfigErrors):
+        Helper(config=config).run_examples(rows)
+    own = [sourced_row(1, AGENT)]
+    RolloutCollectionHelper.resolve_task_sources(own, SHOP)
+    assert own[0]["agent_ref"]["name"] == AGENT
+
+
+async def test_failures_are_rows_without_a_reward_where_a_trainer_asks_for_them() -> None:
+    rows = [task_row(1), task_row(13), {**task_row(2), "agent_ref": {"name": "nobody"}}]
+    rewards = {}
+    for each in Helper().run_examples(rows, None, None, True):
+        row, result = await each
+        rewards[row["answer"]] = result
+    assert rewards[1]["reward"] == 1.0
+    failed = rewards[13]
+    assert failed["_ng_failure_class"] == "agent_run_error"
+    assert "500" in failed["_ng_failure_message"]
+    assert "no such luck" in failed["_ng_failure_message"]
+    assert rewards[2]["_ng_failure_class"] == "agent_request_failed"
+    assert "nobody" in rewards[2]["_ng_failure_message"]
+    assert "reward" not in failed.keys() | rewards[2].keys()
+
+
+async def test_no_row_starts_after_the_budget() -> None:
+    helper, tracker = Helper(), DispatchLatencyTracker()
+    pending = helper.run_examples([task_row(1)] * 3, dispatch_budget_s=0.0, latency_tracker=tracker)
+    results = [(await each)[1] for each in pending]
+    assert helper.calls == 0
+    assert tracker.drained == 3
+    assert [(result["_ng_failure_class"], result["_ng_no_persist"]) for result in results] == [
+        ("cancelled", True)
+    ] * 3
+    again = helper.run_examples([task_row(1)] * 3, dispatch_budget_s=600.0, drain_margin_s=601.0)
+    assert all([(await each)[1]["_ng_no_persist"] for each in again])
+    enough = helper.run_examples([task_row(1)] * 3, dispatch_budget_s=600.0, drain_margin_s=1.0)
+    assert [(await each)[1]["reward"] for each in enough] == [1.0] * 3

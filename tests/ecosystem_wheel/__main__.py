@@ -1,10 +1,10 @@
 """`make test-ecosystem`: the ecosystem's wheel beside our `nemo_gym`.
 
-Variables: `STAGE` (imports, configurations, refusals, tests, agents, runs, rewards; all by default), `FOLDERS` (words;
-only the tests of folders, of any role, and the agents that contain one, or the runs and rewards of these environments),
-`VERSION` (0.5.1, with `STAGE=tests`; its folders run with the packages of the newest version), `OPTIONS=0` (load
-configurations without the options of servers: a minute), `KEEP=1` (write the figures and the page),
-`ECOSYSTEM_PYTHON`, `NEMO_GYM_ECOSYSTEM_CACHE`, `PROCESSES`.
+Variables: `STAGE` (imports, configurations, refusals, tests, agents, runs, rewards, audits; all by default),
+`FOLDERS` (words; only the tests of folders, of any role, and the agents that contain one, or the runs, rewards and
+audits of these environments), `VERSION` (0.5.1, with `STAGE=tests`; its folders run with the packages of the newest
+version), `OPTIONS=0` (load configurations without the options of servers: a minute), `KEEP=1` (write the figures and
+the page), `ECOSYSTEM_PYTHON`, `NEMO_GYM_ECOSYSTEM_CACHE`, `PROCESSES`.
 Exit code 1 if a stage has fewer green items than the figures in the repository.
 """
 
@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import sys
 
-from tests.ecosystem_wheel import figures, packages, rewards, runs, stages, wheel
+from tests.ecosystem_wheel import audits, figures, packages, rewards, runs, stages, wheel
 
 
 def main() -> int:
     stage = os.environ.get("STAGE") or "all"
-    samples = {**stages.SAMPLED, "runs": runs.runs, "rewards": rewards.rewards}
+    samples = {**stages.SAMPLED, "runs": runs.runs, "rewards": rewards.rewards, "audits": audits.audits}
     names = (*stages.STAGES, *samples)
     if stage not in (*names, "all"):
         sys.exit(f"STAGE is {stage!r}; it must be one of {', '.join(names)}, or empty for all")

@@ -23,6 +23,7 @@ TITLES = {
     **{f"tests {version}": f"folders of {version} whose own tests pass" for version in wheel.OLDER},
     "agents": "agents that answer a rollout",
     "rewards": "environments whose stored rollouts get their stored rewards by `ng_reverify`",
+    "audits": "environments with a card of `gym audit`",
     "runs": "environments collected by `gym eval run` and by `ng_e2e_collect_rollouts`",
 }
 LEFT_OUT = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
@@ -13,6 +14,8 @@ from nemo_gym.export._writing import find_ending
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.report import Report
 from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rows.calls import mark_shared_calls, read_calls
+from nemo_gym.rows.keys import FORK_KEY
 from tests.tokens.conversations import TOOLS, Ground, converse
 
 AGENT = "weather_agent"
@@ -150,3 +153,33 @@ async def token_rows(tasks: int, repeats: int, kind: str = "steady", **ground: A
                 row(task, repeat, float(rng.randint(0, 3)), items, prompt=asked, tools=TOOLS, tokens=None)
             )
     return rows
+
+
+SHARED = 1
+"""The calls that forks share with their parent."""
+
+
+def fork_rows() -> list[dict[str, Any]]:
+    """Two forks each of four parents, which share their first call. Their texts differ, and their reward: 0 and 1."""
+    parents = [
+        each
+        for each in asyncio.run(token_rows(12, 1))
+        if len(calls := read_calls(each)) > SHARED + 1 and all(call.untrained is None for call in calls)
+    ][:4]
+    made = []
+    for parent in parents:
+        task = parent["_ng_task_index"]
+        for number in range(2):
+            about = {"parent": [task, 0], "turn": SHARED, "number": number, "group": f"{task}.0@{SHARED}"}
+            fork = {**mark_shared_calls(parent, SHARED), FORK_KEY: about, "_ng_rollout_index": number}
+            answer = {**parent["response"]["output"][-1]}
+            answer["content"] = [{"type": "output_text", "text": f"fork {number}", "annotations": []}]
+            said = [*fork["response"]["output"][:-1], answer]
+            made.append({**fork, "reward": float(number), "response": {**fork["response"], "output": said}})
+    assert len(made) == 8
+    return made
+
+
+def read_own(row: dict[str, Any]) -> list[int]:
+    """The tokens that a fork sampled itself."""
+    return [token for call in read_calls(row)[SHARED:] if call.tokens for token in call.tokens.generated]

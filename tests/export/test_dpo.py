@@ -40,7 +40,7 @@ def test_pairs_matched_by_length_use_each_answer_once(tmp_path: Path) -> None:
 def test_equal_rewards_make_no_pair(tmp_path: Path) -> None:
     rows, report = exported(tmp_path, "dpo", group(1, 1))
     assert rows == []
-    assert report.left_out == {LeftOut.UNPAIRED: 2}
+    assert report.left_out == {LeftOut.NO_DIFFERENCE: 2}
 
 
 def test_rollouts_outside_of_the_best_pair_are_not_called_unpaired(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_answers_of_several_runs_to_one_task_make_pairs_if_wanted(tmp_path: Path
 
 def test_without_the_option_runs_stay_apart_and_the_report_names_it(tmp_path: Path) -> None:
     pairs, report = two_runs(tmp_path, across=False)
-    assert (pairs, report.left_out) == ([], {LeftOut.UNPAIRED: 3})
+    assert (pairs, report.left_out) == ([], {LeftOut.UNPAIRED: 1, LeftOut.NO_DIFFERENCE: 2})
     assert "across_runs" in LeftOut.UNPAIRED.explanation
 
 
@@ -202,4 +202,4 @@ def test_both_answers_of_a_pair_are_of_one_agent(tmp_path: Path, pairs: str) -> 
 
 def test_agents_with_equal_rewards_each_make_no_pair(tmp_path: Path) -> None:
     written, report = exported(tmp_path, "dpo", two_agents((0, 1), (0, 1)))
-    assert (written, report.left_out) == ([], {LeftOut.UNPAIRED: 4})
+    assert (written, report.left_out) == ([], {LeftOut.NO_DIFFERENCE: 4})

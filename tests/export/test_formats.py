@@ -16,7 +16,20 @@ from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from tests.export import consumers
-from tests.export.rows import TOOL, call, exported, failed, output, row, text, thought, token_rows
+from tests.export.rows import (
+    SHARED,
+    TOOL,
+    call,
+    exported,
+    failed,
+    fork_rows,
+    output,
+    read_own,
+    row,
+    text,
+    thought,
+    token_rows,
+)
 from tests.tokens.checks import read_as_nemo_rl
 
 ENGINES: dict[str, dict[str, Any]] = {
@@ -82,7 +95,8 @@ def test_the_help_names_every_format() -> None:
 
 
 def test_the_reader_of_every_format_is_checked() -> None:
-    own = {"grpo"}  # its records are the gym's own, and tests/export/test_grpo.py reads them
+    # The records of `grpo` are the gym's own, and `atif` is no trainer's: files of their own read them.
+    own = {"grpo", "atif"}
     assert {format for format, _, _ in CHECKS.values()} == set(NAMES) - own
 
 
@@ -266,3 +280,86 @@ def test_the_origin_of_a_task_folder_is_in_rows_with_room_and_in_every_report(
         assert ORIGIN in [ROOMS[case](each) for each in written if "d" * 64 in str(each)]
     else:
         assert "task_origin" not in str(written)
+
+
+@pytest.fixture(scope="module")
+def forks() -> list[dict[str, Any]]:
+    """Two forks each of four parents, which share their first call."""
+    return fork_rows()
+
+
+def count_masks(each: dict[str, Any]) -> int:
+    """The trained tokens of a row of a format with masks."""
+    match each:
+        case {"labels": labels}:
+            return sum(label != -100 for label in labels)
+        case {"segments": segments}:
+            return sum(sum(segment["loss_mask"]) for segment in segments)
+        case {"conversation_masks": masks}:
+            return sum(masks)
+        case {"traces": [trace]}:
+            return sum(sum(node.get("mask") or ()) for node in trace["nodes"])
+    return len(read_as_nemo_rl(each))
+
+
+TOKEN_CASES = ("agent_tunix", "grpo", "nemo_rl", "prime_rl traces", "sft tokens")
+PROMPT_CASES = ("dpo", "kto", "openai")
+WHOLE_CASES = ("prime_rl", "sft", "sharegpt", "verl")
+
+
+@pytest.mark.parametrize("case", TOKEN_CASES)
+def test_the_tokens_that_a_fork_shares_are_trained_in_its_parent_only(
+    case: str, tmp_path: Path, forks: list[dict[str, Any]]
+) -> None:
+    options = {"num_generations": 2} if case == "agent_tunix" else CASES[case][1]
+    settings: dict[str, Any] = {"min_reward": 0} if case.startswith("sft") else {}
+    rows, _ = exported(tmp_path, CASES[case][0], forks, options=options, **settings)
+    # Two forks have the same tokens here, and rows of supervised examples are written once.
+    times = 1 if case.startswith("sft") else 2
+    assert sum(map(count_masks, rows)) == times * sum(len(read_own(fork)) for fork in forks[::2])
+    if case in ("grpo", "agent_tunix"):
+        groups = {each.get("group_id") for each in rows}
+        assert len(groups) == 4
+        assert all(f"@{SHARED}" in str(group) for group in groups)
+
+
+@pytest.mark.parametrize("case", PROMPT_CASES)
+def test_the_turns_that_a_fork_shares_are_its_prompt(
+    case: str, tmp_path: Path, forks: list[dict[str, Any]]
+) -> None:
+    rows, _ = exported(tmp_path, CASES[case][0], forks, options=CASES[case][1])
+    assert rows
+    for each in rows:
+        if case == "openai":
+            weights = [
+                message.get("weight", 1) for message in each["messages"] if message["role"] == "assistant"
+            ]
+            assert weights[:SHARED] == [0] * SHARED
+            assert sum(weights) == len(weights) - SHARED
+        else:
+            assert sum(message["role"] == "assistant" for message in each["prompt"]) == SHARED
+
+
+@pytest.mark.parametrize("case", WHOLE_CASES)
+def test_formats_that_train_whole_conversations_leave_forks_out(
+    case: str, tmp_path: Path, forks: list[dict[str, Any]]
+) -> None:
+    rows, report = written_with(forks, case, tmp_path)
+    assert rows == []
+    assert report.left_out[LeftOut.SHARED_TURNS] == 4, report.left_out
+
+
+def test_every_format_is_tried_with_forks() -> None:
+    of_tasks = {"verl rl", "agent_tunix tasks", "dpo all", "dpo matched"}
+    assert {*TOKEN_CASES, *PROMPT_CASES, *WHOLE_CASES} == CASES.keys() - of_tasks
+
+
+def test_forks_of_two_parents_at_one_task_are_two_groups(tmp_path: Path, forks: list[dict[str, Any]]) -> None:
+    others = [
+        {**fork, "_ng_rollout_index": 10 + number, "reward": 5.0 + number}
+        | {"_ng_fork": {**fork["_ng_fork"], "group": "0.1@1"}}
+        for number, fork in enumerate(forks[:2])
+    ]
+    rows, _ = exported(tmp_path, "grpo", [*forks[:2], *others])
+    assert len({each["group_id"] for each in rows}) == 2
+    assert {each["group_mean"] for each in rows} == {0.5, 5.5}

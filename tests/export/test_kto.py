@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from nemo_gym.export.report import LeftOut
 from tests.export.rows import exported, row, text
@@ -33,6 +36,16 @@ def test_both_labels_of_an_answer_in_two_tasks_are_counted(tmp_path: Path) -> No
     assert (report.duplicates, report.contradictions) == (2, 2)
     assert "2  exported answers have the other label" in "\n".join(report.lines())
     assert report.to_json()["contradictions"] == 2
+
+
+@pytest.mark.parametrize("format", ["kto", "dpo", "sft"])
+def test_an_answer_that_broke_its_verifier_is_no_example(tmp_path: Path, format: str) -> None:
+    fault: dict[str, Any] = {"answer_fault": "raised", "answer_fault_detail": "KeyError: 'bonus'"}
+    rows = [row(0, 0, 1.0), row(0, 1, 0.0, **fault), row(0, 2, 0.5)]
+    written, report = exported(tmp_path, format, rows, min_reward=0.0)
+    assert report.left_out[LeftOut.BROKE_VERIFIER] == 1
+    assert written
+    assert "answer 0/1" not in str(written)
 
 
 def test_a_truncated_answer_is_undesirable_or_left_out(tmp_path: Path) -> None:

@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 bash tests/folders/install.sh
-exec .venv/bin/python -m pytest tests/folders -n 0 -v -m folders "$@"
+exec .venv/bin/python -m pytest tests/folders -n 0 -v -m folders -o faulthandler_timeout=0 "$@"

@@ -17,12 +17,13 @@ smolagents=("smolagents[openai,mcp]==1.26.0" "mcp<2" websockets) # which its MCP
 pydantic_ai="pydantic-ai-slim[openai,mcp]==2.68.0"
 mini_swe_agent=(mini-swe-agent==2.4.6 mcp==2.3.0)
 pip_packages=("$openai_agents" "${smolagents[0]}" "$pydantic_ai" "${mini_swe_agent[@]}")
+textarena=(textarena==0.7.4 nltk==3.10.0 chess==1.11.2)
 langgraph=(langgraph==1.2.22 langchain==1.4.7 langchain-anthropic==1.7.7 langchain-mcp-adapters==0.3.2)
 
 # `install.sh resolve BIN` only asks the package registries whether they have the packages.
 if [ "${1:-}" = resolve ]; then
     "$2/python" -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
-        "${pip_packages[@]}" "${langgraph[@]}"
+        "${pip_packages[@]}" "${langgraph[@]}" "${textarena[0]}"
     command -v npm > /dev/null || { echo "not checked: the agents of npm, which need Node"; exit; }
     for entry in "${npm_packages[@]}"; do npm view --json "${entry#*=}" version > /dev/null; done
     exit
@@ -52,3 +53,5 @@ attempt mini_swe_agent "$folder/litellm/venv/bin/python" "${pip[@]}" "${mini_swe
 pip=("$folder/venv/bin/python" "${pip[@]}")
 attempt openai_agents "${pip[@]}" "$openai_agents"
 attempt pydantic_ai "${pip[@]}" "$pydantic_ai"
+# Games, beside the packages that the gym has itself.
+attempt textarena .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --target "$folder/textarena" "${textarena[@]}"

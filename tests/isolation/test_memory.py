@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,7 +120,7 @@ class KernelOfVersion1:
                 "memory.kmem.tcp.limit_in_bytes",
                 "memory.memsw.limit_in_bytes",
             ],
-            "cpu,cpuacct": ["cpuacct.usage"],
+            "cpu,cpuacct": ["cpuacct.usage", "cpu.cfs_quota_us"],
         }
         self.groups = folder / "cgroup"
         make_folder = Path.mkdir
@@ -181,6 +183,34 @@ def test_groups_of_version_1_may_lack_the_count_of_cpu_time(version_1: KernelOfV
     assert group.cpu_s() is None
 
 
+def test_a_group_of_version_1_limits_cpus_beside_the_count_of_cpu_time(
+    version_1: KernelOfVersion1,
+) -> None:
+    assert memory.can_limit_cpus()
+    group = memory.make_memory_group(64 * MIB, 1.5)
+    assert group is not None
+    _, cpu_folder = (Path(file).parent for file in group.processes_files)
+    assert (cpu_folder / "cpu.cfs_quota_us").read_text() == "150000"
+    group.remove()
+    assert [*version_1.groups.glob("*/nemo_gym_*")] == []
+    version_1.files["cpu,cpuacct"].remove("cpu.cfs_quota_us")
+    memory._quota_parent.cache_clear()
+    assert not memory.can_limit_cpus()
+    assert memory.make_memory_group(64 * MIB, 1.5) is None
+
+
+def test_a_limit_of_cpus_holds_for_all_processes_together() -> None:
+    group = memory.make_memory_group(64 * MIB, 0.25)
+    if group is None:
+        pytest.skip("this machine has no writable cgroup that limits CPUs")
+    burn = "import os, time; os.fork(); end = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+    subprocess.run([*group.build_entry_command(), sys.executable, "-c", burn], check=True)
+    limited = [Path(each).with_name("cpu.stat") for each in group.processes_files]
+    lines = [line.split() for file in limited if file.exists() for line in file.read_text().splitlines()]
+    assert any(name == "nr_throttled" and int(value) > 0 for name, value in lines)
+    group.remove()
+
+
 class KernelOfVersion2:
     """Folders that behave as cgroups of version 2: a new group gets the files of its parent's controllers."""
 
@@ -198,7 +228,10 @@ class KernelOfVersion2:
             if not controllers.exists():
                 return
             (path / "cgroup.procs").write_text("")
-            if "memory" in controllers.read_text().replace("+", " ").split():
+            enabled = controllers.read_text().replace("+", " ").split()
+            if "cpu" in enabled:
+                (path / "cpu.max").write_text("max 100000")
+            if "memory" in enabled:
                 (path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 0\n")
                 for name, text in (("max", "max"), ("swap.max", "max"), ("events", "oom 0\noom_kill 0\n")):
                     (path / f"memory.{name}").write_text(text)
@@ -298,6 +331,22 @@ def test_a_delegated_group_of_version_2_is_divided(version_2: KernelOfVersion2) 
     assert group is not None
     assert Path(group.processes_file).parent.parent == own
     assert (own / "nemo_gym_servers" / "cgroup.procs").read_text() == "12", "the last that was moved"
+    group.remove()
+
+
+@pytest.mark.parametrize(("controllers", "can_limit"), [("cpu memory pids", True), ("memory pids", False)])
+def test_a_delegated_group_limits_cpus_if_it_has_that_controller(
+    version_2: KernelOfVersion2, controllers: str, can_limit: bool
+) -> None:
+    own = version_2.enter("user.slice/run-1.scope", "")
+    delegate(own, controllers, b"1")
+    assert memory.can_limit_cpus() is can_limit
+    group = memory.make_memory_group(64 * MIB, 0.5)
+    if not can_limit:
+        assert group is None
+        return
+    assert group is not None
+    assert Path(group.processes_file).with_name("cpu.max").read_text() == "50000 100000"
     group.remove()
 
 

@@ -47,6 +47,14 @@ def test_one_death_is_enough_if_code_or_configuration_has_to_be_corrected() -> N
     assert not record.has_to_be_corrected
 
 
+def test_a_program_that_ends_without_serving_is_not_started_again() -> None:
+    record = DeathRecord(RestartPolicy())
+    record.count_death(ready_for_s=None, exit_code=0)
+    assert (record.has_to_be_corrected, record.has_ended) == (True, True)
+    record.count_death(ready_for_s=3.0, exit_code=0)
+    assert (record.has_to_be_corrected, record.has_ended) == (False, False)
+
+
 def test_an_answer_resets_the_deaths_at_start() -> None:
     record = DeathRecord(RestartPolicy(deaths_at_start=2))
     record.count_death(ready_for_s=None)

@@ -94,6 +94,32 @@ def test_each_agent_s_rows_are_checked_by_its_environment(
     assert capfd.readouterr().out == ""
 
 
+def test_the_author_s_own_check_refuses_rows_of_an_environment_that_does_not_run(
+    checks: TaskChecks, tmp_path: Path
+) -> None:
+    app = tmp_path / "resources_servers" / "one" / "app.py"
+    check = (
+        "    async def check_task(self, body: BaseRunRequest) -> None:\n"
+        "        raise invalid_row(f'{self.config.name}: no options', param='options')\n\n"
+    )
+    imports = (
+        "from nemo_gym.base_resources_server import BaseRunRequest\n"
+        "from nemo_gym.verify.task_rows import invalid_row\n"
+    )
+    app.write_text(imports + app.read_text().replace("    async def verify", check + "    async def verify"))
+    (told,) = checks.find_faults("agent_one", [{**PARAMS, "expected_answer": "1"}])[0]
+    assert "one: no options" in told
+    assert checks.environments == {"one"}
+
+
+@pytest.mark.parametrize("bug", ["raise SystemExit('no')", "import os; os._exit(3)"])
+def test_an_environment_that_ends_its_process_is_named(checks: TaskChecks, tmp_path: Path, bug: str) -> None:
+    (tmp_path / "resources_servers" / "one" / "helper_of_this_folder.py").write_text(bug)
+    assert checks.find_faults("agent_one", [PARAMS]) == {}
+    assert "`one` cannot be imported here" in checks.unchecked["agent_one"]
+    assert checks.environments == frozenset()
+
+
 def test_rows_that_no_environment_has_checked_are_named_with_the_reason(checks: TaskChecks) -> None:
     for agent in ("agent_broken", "someone", "two"):
         assert checks.find_faults(agent, [{}]) == {}

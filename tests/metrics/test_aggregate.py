@@ -13,6 +13,7 @@ from nemo_gym.metrics._aggregate import (
     AggregateResult,
     aggregate,
     reward_by_k,
+    reward_interval,
     select_key_metrics,
 )
 from nemo_gym.metrics._families import Planned
@@ -221,3 +222,13 @@ def test_values_of_k_are_in_order_of_k() -> None:
     metrics = {"pass@16/reward": 90.0, "pass@2/reward": 50.0, "pass@2/other": 1.0, "short_tasks@4/reward": 3}
     assert list(reward_by_k(metrics, "pass").items()) == [(2, 50.0), (16, 90.0)]
     assert reward_by_k(metrics, "short_tasks") == {4: 3}
+
+
+@pytest.mark.parametrize("rewards", [(1.0, 1.0), (0.5, 0.5), (0.1, 0.1, 0.1)])
+def test_tasks_that_all_agree_have_no_interval(rewards: tuple[float, ...]) -> None:
+    rows = [row(task, 0, reward) for task, reward in enumerate(rewards)]
+    metrics = aggregate(rows)["agent_metrics"]
+    assert metrics["ci95_low/reward"] == metrics["ci95_high/reward"] == rewards[0]
+    assert reward_interval(metrics) is None
+    rows[0]["reward"] = 0.2
+    assert reward_interval(aggregate(rows)["agent_metrics"]) is not None

@@ -44,8 +44,16 @@ def test_the_slowest_tool_and_verifier_of_several_agents_are_named() -> None:
     assert list(describe_times([each for each in accounts if each])) == [
         "time: digger: 2 s a rollout (model 25 %, tools 75 %); judge: 2.5 s a rollout "
         "(queue 17 %, model 17 %, verify 67 %)",
-        "slowest, waits included: tool `dig` of digger (1.5 s a call), verifier of judge (2 s a call)",
+        "slowest, waits and starts of workers included: tool `dig` of digger (1.5 s a call), "
+        "verifier of judge (2 s a call)",
     ]
+
+
+def test_the_tokens_of_a_rollout_are_beside_its_seconds() -> None:
+    row = a_row(0, ("m", "/v1/responses", 0.5), total=2.0)
+    assert str(read_time_account("a", metrics_of(row))).startswith("a: 2 s a rollout")
+    row["response"] = {"usage": {"total_tokens": 1234}}
+    assert str(read_time_account("a", metrics_of(row))).startswith("a: 2 s and 1,234 tokens a rollout")
 
 
 def test_rows_without_times_have_no_account() -> None:

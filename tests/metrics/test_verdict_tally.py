@@ -100,3 +100,46 @@ def test_a_row_of_another_gym_without_a_response_is_not_empty() -> None:
     tally.add(row())
     tally.add(row(message("x")))
     assert (tally.count, tally.empty) == (2, 1)
+
+
+def test_rewards_above_the_best_of_their_task_are_told() -> None:
+    tally = VerdictTally()
+    for each in (
+        row(reward=1.0),
+        row(reward=3.0),
+        row(reward=3.0, best_reward=3.0),
+        row(reward=2.5, best_reward=2),
+    ):
+        tally.add(each)
+    assert tally.describe_best() == (
+        "2 of 4 rewards are above 1 and their rows state no higher `best_reward`; the highest is 3."
+    )
+    assert VerdictTally().describe_best() is None
+
+
+def test_answers_that_broke_their_verifier_are_counted_with_the_first_cause() -> None:
+    tally = VerdictTally()
+    for each in (
+        row(),
+        row(reward=0, answer_fault="raised", answer_fault_detail="KeyError:\n 'bonus'"),
+        row(reward=0, answer_fault="memory", answer_fault_detail="more"),
+    ):
+        tally.add(each)
+    assert tally.describe_faults() == (
+        "2 of 3 answers broke `verify` and got 0 (`answer_fault`), first: KeyError: 'bonus'. "
+        "If a right answer can do that, the verifier is wrong."
+    )
+    assert VerdictTally().describe_faults() is None
+
+
+@pytest.mark.parametrize("broken", [5, 1])
+def test_zeros_of_answers_that_broke_their_verifier_are_told_with_the_cause(broken: int) -> None:
+    tally = VerdictTally()
+    fault = {"answer_fault": "raised", "answer_fault_detail": "KeyError: 'bonus'"}
+    for number in range(5):
+        tally.add(row(reward=0, **(fault if number < broken else {})))
+    assert tally.describe() == (
+        f"all 5 rewards are 0, {broken} of them because the answer broke `verify` (`answer_fault`), first: "
+        "KeyError: 'bonus'. If a right answer can do that, correct `verify` first."
+    )
+    assert tally.describe_faults() is None, "it is told once"

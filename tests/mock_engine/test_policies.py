@@ -10,6 +10,7 @@ from nemo_gym.mock_engine.conversation import ModelReply, ToolCall
 from nemo_gym.mock_engine.policies import (
     AnswerPolicy,
     EchoPolicy,
+    GoldPolicy,
     MockPolicy,
     Scene,
     ScriptPolicy,
@@ -98,6 +99,15 @@ def test_a_script_goes_by_text_and_turn_and_repeats_its_last_reply() -> None:
 def test_a_conversation_without_a_scene_is_an_error_that_quotes_it() -> None:
     with pytest.raises(InputError, match="What is 1"):
         ScriptPolicy((Scene((ModelReply("x"),), match="nowhere"),)).reply([USER], [], Random(0))
+
+
+def test_gold_is_followed_as_often_as_asked_for_and_only_where_the_script_has_a_scene() -> None:
+    script = ScriptPolicy((Scene((ModelReply("gold"),), match="known"),))
+    rng, known = Random(0), [{"role": "user", "content": "known"}]
+    said = [GoldPolicy(script, EchoPolicy(), 0.7).reply(known, [], rng).text for _ in range(300)]
+    assert 180 < said.count("gold") < 240
+    assert set(said) == {"gold", "known"}
+    assert GoldPolicy(script, EchoPolicy()).reply([USER], [], rng) == EchoPolicy().reply([USER], [], rng)
 
 
 def test_thinking_adds_reasoning_only_where_there_is_none() -> None:

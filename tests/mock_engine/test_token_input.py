@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_gym.mock_engine._template import MarkTemplate
-from nemo_gym.mock_engine.token_input import read_prompt
+from nemo_gym.mock_engine._template import MarkTemplate, read_prompt
 
 
 def test_prompts_of_the_stub_are_read_back() -> None:

@@ -41,9 +41,12 @@ def masked(text: str) -> list[str]:
 class Newcomer:
     """A shell in an empty folder, with 80 columns."""
 
-    def __init__(self, folder: Path, engine: str) -> None:
+    engine = ""
+    """The address of the engine stub, without `/v1`."""
+
+    def __init__(self, folder: Path) -> None:
         (folder / "runtime").mkdir(mode=0o700)
-        self.folder, self._engine = folder / "empty", engine
+        self.folder = folder / "empty"
         self.folder.mkdir()
         own = ("PYTHONPATH", "VIRTUAL_ENV", "NEMO_GYM_WORKING_DIR", "COLUMNS")
         kept = {name: value for name, value in os.environ.items() if name not in own}
@@ -56,7 +59,7 @@ class Newcomer:
 
     def type(self, text: str) -> str:
         """Run a block, which must succeed, and return what it prints on the terminal."""
-        script = text.replace(ENGINE_ON_PAGES, self._engine).replace(CHECKOUT_ON_PAGES, str(PARENT_DIR))
+        script = text.replace(ENGINE_ON_PAGES, self.engine).replace(CHECKOUT_ON_PAGES, str(PARENT_DIR))
         if (self.folder / ".venv").exists():
             script = f". .venv/bin/activate\n{script}"
         reader, terminal = pty.openpty()
@@ -87,10 +90,21 @@ def _read_all(reader: int) -> str:
         parts.append(part)
 
 
+GOLD = PARENT_DIR / "resources_servers" / "mcqa" / "data" / "example_gold.yaml"
+"""The pages start the engine stub with `--gold mcqa --accuracy 0.7`, whose replies depend on those before."""
+
+
 @pytest.fixture(scope="module")
-def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
-    with EngineProcess(EngineOptions(model="Qwen/Qwen3-8B")) as engine:
-        yield Newcomer(tmp_path_factory.mktemp("newcomer"), engine.base_url.removesuffix("/v1"))
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
+    return Newcomer(tmp_path_factory.mktemp("newcomer"))
+
+
+@pytest.fixture
+def newcomer(shell: Newcomer) -> Iterator[Newcomer]:
+    """The shell, with an engine stub that has not replied yet."""
+    with EngineProcess(EngineOptions(model="Qwen/Qwen3-8B", gold=GOLD, accuracy=0.7)) as engine:
+        shell.engine = engine.base_url.removesuffix("/v1")
+        yield shell
 
 
 def shown(name: str) -> list[Snippet]:

@@ -52,9 +52,17 @@ def test_the_result_says_of_what_it_is(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "perf", "calls", "--json", str(output)],
                    check=True, stdout=subprocess.DEVNULL)  # fmt: skip
     result = json.loads(output.read_text())
-    assert {"benchmark", "commit", "at", "machine", "versions", "settings", "seconds", "figures"} == set(
-        result
-    )
+    assert {
+        "benchmark",
+        "commit",
+        "code",
+        "at",
+        "machine",
+        "versions",
+        "settings",
+        "seconds",
+        "figures",
+    } == set(result)
     assert result["figures"]["inline"]["calls_per_rollout"] > 100
 
 

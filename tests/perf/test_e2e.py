@@ -8,7 +8,7 @@ from perf.e2e import BenchKeys, run
 
 
 def test_a_small_collection_has_a_rate_a_cost_and_a_ratio() -> None:
-    keys = BenchKeys(rollouts=8, in_flight=4, placements=["process"], seconds=0.05)
+    keys = BenchKeys(rollouts=8, in_flight=4, placements=["process"], seconds=0.5)
     (figures,) = run(1, keys).values()
     assert figures["rollouts_per_s"] == pytest.approx(8 / figures["seconds"])
     assert figures["collecting_rollouts_per_s"] > figures["rollouts_per_s"]

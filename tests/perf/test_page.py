@@ -10,10 +10,12 @@ import pytest
 
 from perf.catalogue import BENCHMARKS, Panel
 from perf.goals import GOALS, Goal
-from perf.page import PAGE, PLOTS, figures_table, goals_table, number, rendered
+from perf.measure import digest_code
+from perf.page import PAGE, PLOTS, figures_table, goals_table, number, refuse_old_figures, rendered
 from perf.plot import draw
 from perf.results import Result, comparable, keep, read
 
+CODE = "0123456789abcdef"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -21,6 +23,7 @@ def result(commit: str, figures: dict[str, Any], benchmark: str = "calls", cores
     return {
         "benchmark": benchmark,
         "commit": commit,
+        "code": CODE,
         "at": "2026-11-21T03:00:00+00:00",
         "machine": {"system": "Linux", "processor": "a processor", "cores": cores, "load": 0.1},
         "versions": {"python": "3.11.7"},
@@ -34,7 +37,7 @@ def test_the_page_is_what_the_kept_results_make_it() -> None:
     """A table that was edited, or results that were kept without `python -m perf.page`, fail here."""
     page = PAGE.read_text(encoding="utf-8")
     kept = {name: read(name) for name in BENCHMARKS}
-    assert rendered(page, kept) == page
+    assert rendered(page, kept, digest_code()) == page
     plotted = {name for name, results in kept.items() if results and BENCHMARKS[name].panels}
     assert {path.stem for path in (PAGE.parent / PLOTS).glob("*.svg")} == plotted
 
@@ -50,7 +53,7 @@ def test_kept_results_become_tables() -> None:
         result(commit, {"inline": {"instructions_per_rollout": instructions, "most": {"f": {"calls": 3}}}})
         for commit, instructions in (("a1", 30_000), ("b2", 26_000.4))
     ]
-    page = rendered("<!-- figures: calls -->\nby hand\n<!-- end of figures -->\n", {"calls": kept})
+    page = rendered("<!-- figures: calls -->\nby hand\n<!-- end of figures -->\n", {"calls": kept}, CODE)
     assert "by hand" not in page
     assert "`b2`, 2026-11-21; a processor, 2 cores" in page
     assert "|  | instructions a rollout |\n| --- | --- |\n| inline | 26,000 |\n" in page
@@ -97,12 +100,23 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
 
 def test_goals_say_what_is_reached_of_them() -> None:
     figures = {"ng_run": {"ready_s": 2.5, "memory_mb": 180.0}}
-    table = goals_table({"startup": [result("a1", figures, "startup")]})
+    table = goals_table({"startup": [result("a1", figures, "startup")]}, CODE)
     assert "| four servers ready | at most 2 s | 2.5 s | no |" in table
     assert "| their memory in all | at most 600 MB | 180 MB | yes |" in table
     assert "| `import nemo_gym` | at most 0.25 s |  |  |" in table, (
         "a figure that was not measured is not claimed"
     )
+
+
+def test_a_figure_of_other_code_is_marked_and_refused_for_a_release() -> None:
+    kept = {"startup": [result("a1", {"ng_run": {"ready_s": 2.5}}, "startup")], "calls": []}
+    block = "<!-- figures: startup -->\n<!-- end of figures -->\n"
+    assert refuse_old_figures(kept, CODE) is None
+    assert "has changed" not in rendered(block, kept, CODE)
+    other = "another"
+    assert "**The code has changed since.**" in rendered(block, kept, other)
+    assert "| at most 2 s | 2.5 s | no, by older code |" in goals_table(kept, other)
+    assert "startup" in (refuse_old_figures(kept, other) or "")
 
 
 def test_a_goal_can_be_a_ratio_of_two_figures() -> None:

@@ -38,6 +38,8 @@ def wait() -> str:
 
 @server.tool(structured_output=False)
 def end() -> str:
+    sys.stderr.write("disk is full\n")
+    sys.stderr.flush()
     os._exit(1)
 
 

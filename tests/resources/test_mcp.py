@@ -113,6 +113,18 @@ def test_a_client_learns_the_tools_and_calls_one_in_its_session() -> None:
     assert rpc(client, "tools/call", token, name="erase")["content"][0]["text"] == '"erase"'
 
 
+def test_a_session_lists_tools_as_its_row_describes_them() -> None:
+    client = client_of()
+    schema = {"type": "object", "properties": {"text": {"type": "string", "pattern": "^[a-z]+$"}}}
+    declared = {"type": "function", "name": "write", "description": "Write a word.", "parameters": schema}
+    token = token_of(client, {"responses_create_params": {"input": "hi", "tools": [declared]}})
+    write, erase = rpc(client, "tools/list", token)["tools"]
+    assert (write["description"], write["inputSchema"]) == ("Write a word.", schema)
+    assert erase["description"] == "Erase all notes."
+    (plain, _) = rpc(client, "tools/list", token_of(client))["tools"]
+    assert plain["description"] == "Write a note."
+
+
 @pytest.mark.parametrize("token", [None, "forged", "notebook.0123"])
 def test_a_call_needs_the_token_of_a_session(token: str | None) -> None:
     client = client_of()

@@ -101,6 +101,26 @@ async def test_the_tools_of_a_server_can_be_declared_by_rows() -> None:
     assert tool["parameters"]["required"] == ["text"]
 
 
+DIES = "import sys; sys.stderr.write('Traceback …\\nImportError: no module named notes\\n'); sys.exit(1)"
+
+
+async def test_the_error_has_the_last_line_of_a_program_that_does_not_start(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clients = McpClients("notes", {"broken": McpServerOptions(command=[sys.executable, "-c", DIES])})
+    with pytest.raises(VerifierError, match=r"; its last line: ImportError: no module named notes\. Run"):
+        await clients.open("a", {})
+    assert "Traceback …\nImportError: no module named notes\n" in capsys.readouterr().err
+
+
+async def test_the_error_of_a_call_has_the_last_line_of_its_program() -> None:
+    clients = McpClients("notes", {"notes": PROGRAM})
+    await clients.open("a", {})
+    with pytest.raises(VerifierError, match=r"the tool end has ended: .*; its last line: disk is full$"):
+        await clients.call("a", "end", {})
+    await clients.close("a")
+
+
 @pytest.mark.parametrize("options", [{}, {"command": ["a"], "url": "http://b"}, {"command": []}])
 def test_options_name_a_program_or_an_endpoint(options: dict[str, object]) -> None:
     with pytest.raises(ValidationError):

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from nemo_gym.failures import VerifierError
 from nemo_gym.resources.verdicts import check_response, dump_verdict
 from nemo_gym.rows.models import BaseVerifyRequest, BaseVerifyResponse
+from resources_servers.mcqa.app import MCQAResourcesServer
 from tests.resources.unreadable import NO_REWARDS, UNREADABLE, nested
 
 
@@ -45,10 +46,23 @@ def test_a_verdict_without_a_finite_reward_is_refused(reward: Any) -> None:
             assert caught.value.failure.code == "no_reward"
 
 
-@pytest.mark.parametrize("result", [0.5, None, [], {}, "text"])
-def test_a_result_that_is_no_row_is_refused(result: Any) -> None:
-    with pytest.raises(VerifierError, match="`reward` is None"):
+@pytest.mark.parametrize("result", [0.5, None, [], "text"])
+def test_a_result_that_is_no_verdict_is_refused(result: Any) -> None:
+    with pytest.raises(VerifierError) as raised:
         dump_verdict(result)
+    assert f"`verify` returned {result!r}, which is no BaseVerifyResponse" in raised.value.failure.message
+
+
+def test_a_result_without_a_reward_is_refused_with_the_place_of_verify() -> None:
+    with pytest.raises(VerifierError, match=r"`reward` is None\."):
+        dump_verdict({})
+    with pytest.raises(VerifierError, match=r"`reward` is nan \(resources_servers/mcqa/app\.py:\d+\)"):
+        dump_verdict({"reward": float("nan")}, verify=MCQAResourcesServer.verify)
+
+
+def test_a_reward_that_is_text_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"is the text '0\.5'; write a number"):
+        BaseVerifyResponse.model_validate({"responses_create_params": {}, "response": {}, "reward": "0.5"})
 
 
 @pytest.mark.parametrize("as_model", [True, False])

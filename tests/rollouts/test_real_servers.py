@@ -63,7 +63,8 @@ async def test_rows_of_our_agents_are_kept_and_measured_and_their_failures_name_
     assert [identity_at(line) for line in lines] == [RolloutId(task, 0) for task in range(2)]
     (agent,) = summary.agents
     assert (agent.completed, agent.truncated, agent.failed) == (1, 1, 1)
-    (note,) = summary.notes
-    assert note.startswith("2 of 3 rows repeat the task of an earlier one")
+    repeats, above = summary.notes
+    assert repeats.startswith("2 of 3 rows repeat the task of an earlier one")
+    assert "1 of 2 rewards are above 1" in above
     metrics = orjson.loads((tmp_path / "out_aggregate_metrics.json").read_bytes())[0]["agent_metrics"]
     assert metrics["mean/total_tokens"] > 0

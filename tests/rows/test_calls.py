@@ -13,9 +13,13 @@ from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.rows.calls import (
     convert_for_trainers,
     fill_contract_fields,
+    mark_shared_calls,
     pack_tokens,
     read_calls,
+    read_versions,
+    read_whole_calls,
     settle_sequence,
+    token_ids_in,
 )
 from nemo_gym.rows.masking import MaskCounters
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
@@ -112,3 +116,41 @@ def test_segments_refuse_records_that_do_not_belong_together() -> None:
     ((record),) = read_calls(foreign(([1, 2], [3], [-0.5])))
     with pytest.raises(ValueError, match="damaged_record"):
         build_segments([CallRecord(sequence="0" * 16, tokens=record.tokens)])
+
+
+@pytest.mark.parametrize("form", list(TokenForm))
+async def test_each_call_of_a_row_has_its_whole_prompt(form: str) -> None:
+    row = await drifting_row(form)
+    whole = read_whole_calls(row)
+    assert [call.record for call in whole] == [
+        record for record in read_calls(row) if record.tokens is not None
+    ]
+    contexts = {
+        tuple(segment.token_ids[:size]) for segment in segments(row) for size in range(len(segment.token_ids))
+    }
+    assert {tuple(call.prompt) for call in whole} <= contexts
+    sampled = {token for call in whole if call.record.tokens for token in call.record.tokens.generated}
+    assert token_ids_in(row) == sampled.union(*(call.prompt for call in whole))
+
+
+@pytest.mark.parametrize("form", list(TokenForm))
+async def test_the_calls_that_a_fork_shares_with_its_parent_are_context(form: str) -> None:
+    row = await drifting_row(form)
+    before = copy.deepcopy(row)
+    marked = mark_shared_calls(row, 1)
+    trained = [sum(sum(segment.loss_mask) for segment in segments(each)) for each in (row, marked)]
+    first = read_whole_calls(row)[0].record.tokens
+    assert first is not None
+    assert trained[0] - trained[1] == len(first.generated)
+    assert mark_shared_calls(row, 0) == row == before
+
+
+def test_the_versions_of_a_row_are_its_oldest_and_newest() -> None:
+    records: list[dict[str, Any]] = [
+        {"policy_version": 3, "versions": [[0, 2], [5, 4]]},
+        {"policy_version": 3, "policy_version_end": 5},
+        {"policy_version": "newest"},
+    ]
+    output = [{"type": "message", "_ng_tokens": record} for record in records]
+    assert read_versions({"response": {"output": output}}) == (2, 5)
+    assert read_versions({"response": {"output": output[2:]}}) is None

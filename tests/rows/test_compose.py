@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from nemo_gym.failures import Boundary, Failure
@@ -12,10 +13,14 @@ from nemo_gym.rows import verdict
 from nemo_gym.rows.compose import (
     RESULT_MARKS,
     STATED_FAILURE_KEYS,
+    append_replay,
     assign_agent,
     assign_skills,
+    attach_metadata,
     attach_response,
+    attach_reward,
     compose_failure_row,
+    compose_foreign_row,
     compose_reverified_row,
     compose_scored_row,
     compose_task_row,
@@ -26,10 +31,12 @@ from nemo_gym.rows.compose import (
     fail_row,
     mask,
     number_row,
+    put_items,
     replace_params,
     score_fault,
     select_request,
     select_score,
+    take_items,
     zero,
 )
 from nemo_gym.rows.identity import RolloutId
@@ -198,3 +205,40 @@ def test_long_integers_of_a_row_are_kept() -> None:
 def test_a_task_brings_no_marks_of_an_earlier_result() -> None:
     marked = {**TASK, **dict.fromkeys(RESULT_MARKS, True), "_ng_task_index": 3}
     assert drop_marks(marked) == {**TASK, "_ng_task_index": 3}
+
+
+ANSWER = {"type": "message", "role": "assistant", "content": "4"}
+
+
+@pytest.mark.parametrize("given", ["What?", [{"role": "user", "content": "What?"}], []])
+@pytest.mark.parametrize("output", [[ANSWER], []])
+def test_a_row_is_put_together_again_from_its_items(given: Any, output: list[Any]) -> None:
+    row = {"responses_create_params": {"input": given}, "response": {"id": "r", "output": output}, "level": 2}
+    rest, asked, answered = take_items(row)
+    assert len(asked) == (1 if given else 0)
+    assert answered == output
+    assert "What?" not in str(rest)
+    assert str(ANSWER) not in str(rest)
+    assert put_items(rest, asked, answered) == row
+
+
+def test_items_that_are_no_list_of_members_stay_in_the_row() -> None:
+    row = {"responses_create_params": {"input": [1, 2]}}
+    assert take_items(row) == (row, [], [])
+
+
+@pytest.mark.parametrize("reward", [0.5, None])
+def test_the_row_of_another_program_is_marked(reward: float | None) -> None:
+    row = compose_foreign_row({"input": "What?"}, {"output": [ANSWER]}, "theirs", reward, {"tokens": "whole"})
+    assert read_agent(row) == "theirs"
+    assert is_scored(row) == (reward is not None)
+    assert row["_ng_foreign"] == {"tokens": "whole"}
+
+
+def test_what_is_added_to_a_row_leaves_the_rest_of_it() -> None:
+    assert attach_reward(TASK, 0.5) == {**TASK, "reward": 0.5}
+    assert attach_metadata(TASK, {"answer": 5}) == {**TASK, "verifier_metadata": {"answer": 5}}
+    line = dump_json(TASK) + b"\n"
+    replayed = append_replay(line, {"calls": 2})
+    assert replayed.startswith(line[:-2])
+    assert orjson.loads(replayed) == {**TASK, "_ng_replay": {"calls": 2}}

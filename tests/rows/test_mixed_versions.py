@@ -74,7 +74,7 @@ def test_commands_read_a_file_that_mixes_versions(
     assert call(COMMANDS[name], monkeypatch) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "view"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_commands_refuse_a_row_of_a_newer_version(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

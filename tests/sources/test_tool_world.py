@@ -21,7 +21,7 @@ def test_the_gold_script_reaches_the_reward_and_restoring_takes_it_away(tmp_path
     start.restore()
 
     assert world.verify() == 0.0
-    assert not start.is_changed()
+    assert start.find_changed() == set()
 
 
 def test_a_tool_that_raises_answers_with_its_error(tmp_path: Path) -> None:
@@ -31,12 +31,31 @@ def test_a_tool_that_raises_answers_with_its_error(tmp_path: Path) -> None:
     assert world.call("fly", {}).error == "there is no tool 'fly'"
 
 
+def test_a_task_has_the_annotations_of_its_own_code(tmp_path: Path) -> None:
+    reading = "def verify(db):\n    return float(TaskTools.__annotations__ == {'db': TaskDB})\n"
+    assert ToolWorld(write_rink(tmp_path / "rink", reading)).verify() == 1.0
+
+
 def test_a_read_changes_nothing(tmp_path: Path) -> None:
     world = ToolWorld(write_rink(tmp_path / "rink"))
     start = Snapshot(world)
     assert len(world.call("list_sessions", {}).output) == 3
-    assert not start.is_changed()
+    assert start.find_changed() == set()
     assert start.take_over() == []
+
+
+def test_the_changed_parts_are_the_fields_that_a_call_changes(tmp_path: Path) -> None:
+    world = ToolWorld(write_rink(tmp_path / "rink"))
+    start = Snapshot(world)
+    world.call("rent_helmets", {"count": 6})
+    assert start.find_changed() == {"rentals"}
+    assert world.dump_parts({"rentals"}) == {"rentals": [{"id": "R-1", "thing": "helmet", "logged": False}]}
+    start.take_over()
+    world.db.__dict__["rentals"][0].thing = "skate"
+    assert start.find_changed() == {"rentals"}
+    world.db.__dict__["rentals"] = []
+    assert "" in start.find_changed()
+    assert set(world.dump_parts({"", "rentals"})) == {"sessions", "rentals"}
 
 
 _CALLS = st.lists(

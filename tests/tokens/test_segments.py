@@ -97,3 +97,15 @@ def test_tokens_under_a_grammar_can_be_context() -> None:
     assert segment.grammar_mask == [0, 0, 0, 0, 1, 1]
     assert segment.mask_grammar().loss_mask == [0, 0, 1, 0, 0, 0]
     assert segment.loss_mask == [0, 0, 1, 0, 1, 1], "a segment does not change"
+
+
+def test_tokens_of_stale_versions_can_be_context() -> None:
+    spanning = replace(call((1, 2, 3), [4], [5, 6, 7]), versions=[(0, 1), (2, 3)], policy_version=1)
+    records = [FIRST, spanning]
+    (segment,) = build_segments(records)
+    assert segment.loss_mask == [0, 0, 1, 0, 1, 1, 1]
+    assert segment.mask_versions(records, 2, otherwise=2).loss_mask == [0, 0, 1, 0, 0, 0, 1]
+    assert segment.mask_versions(records, 2, otherwise=1).loss_mask == [0, 0, 0, 0, 0, 0, 1]
+    whole = replace(spanning, versions=(), policy_version_end=3)
+    (segment,) = build_segments([FIRST, whole])
+    assert segment.mask_versions([FIRST, whole], 2, otherwise=2).loss_mask == [0, 0, 1, 0, 0, 0, 0]

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 venv=.venvs/train
 edition=$(cksum < tests/train/install.sh | cut -d' ' -f1)
 pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check)
-trl=(trl==1.16.0 "transformers==5.23.*" "datasets==5.2.*")
+trl=(trl==1.16.0 requests "transformers==5.23.*" "datasets==5.2.*")
 
 # `install.sh resolve BIN` only asks the package registry whether the environment can be built.
 if [ "${1:-}" = resolve ]; then

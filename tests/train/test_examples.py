@@ -25,6 +25,11 @@ def test_grpo_by_rollouts_over_http() -> None:
     check_rewards(example("grpo_trl.py")["main"](grpo_steps=3))
 
 
+def test_asynchronous_grpo_through_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PARENT_DIR / "examples")
+    check_rewards(example("async_grpo_trl.py")["main"](grpo_steps=3))
+
+
 @pytest.mark.skipif("NEMO_GYM_TEST_VLLM" not in os.environ, reason="needs tests/vllm/install.sh")
 def test_grpo_with_a_vllm_that_reads_new_weights_between_steps() -> None:
     vllm = PARENT_DIR / ".venvs" / "vllm" / "bin" / "vllm"

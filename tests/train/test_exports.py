@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.export.exporting import ExportSettings, export
-from tests.export.rows import write
+from tests.export.rows import SHARED, fork_rows, read_own, write
 from tests.train.rollouts import tool_rows
 
 ON_CPU: dict[str, Any] = {
@@ -99,6 +99,29 @@ def test_dpo_with_tool_turns(tmp_path: Path) -> None:
         model=model, ref_model=reference, args=config, train_dataset=dataset, processing_class=tokenizer
     )
     assert abs(steps(trainer)[0] - 0.6931) < 1e-3, "the policy begins as its own reference"
+
+
+def test_a_group_of_forks_is_learnt_from_its_own_turns(tmp_path: Path) -> None:
+    from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+
+    forks = fork_rows()
+    pairs = exported(tmp_path, "dpo", forks)
+    assert len(pairs) == 4
+    assert all(sum(message["role"] == "assistant" for message in each["prompt"]) == SHARED for each in pairs)
+    model, tokenizer = model_of(pairs)
+    reference, _ = model_of(pairs)
+    config = DPOConfig(str(tmp_path / "dpo"), **ON_CPU)
+    trainer = DPOTrainer(
+        model=model, ref_model=reference, args=config, train_dataset=pairs, processing_class=tokenizer
+    )
+    assert abs(steps(trainer)[0] - 0.6931) < 1e-3
+    dataset = exported(tmp_path, "sft", forks, form="tokens")
+    learnt = sorted([label for label in each["labels"] if label != -100] for each in dataset)
+    assert learnt == sorted(map(read_own, forks[1::2])), "the right forks; the shared calls are context"
+    config = SFTConfig(str(tmp_path / "sft"), **ON_CPU)
+    trainer = SFTTrainer(model, config, train_dataset=dataset, processing_class=tokenizer)
+    seen = trainer.train_dataset["labels"]
+    assert sorted([label for label in each if label != -100] for each in seen) == learnt
 
 
 def test_kto(tmp_path: Path) -> None:

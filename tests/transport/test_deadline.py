@@ -142,6 +142,31 @@ def test_a_timer_does_not_count_the_pauses_of_a_run(seconds: float) -> None:
         assert run_virtually(main()) == pytest.approx(seconds + 3000.0, abs=1.0)
 
 
+@pytest.mark.parametrize("began_after", [-5.0, -0.1, 0.0, 0.1])
+@pytest.mark.parametrize("seconds", [0.5, 20.0])
+def test_a_timer_that_is_set_near_the_end_of_a_pause_counts_the_rest_of_it_alone(
+    began_after: float, seconds: float
+) -> None:
+    """Another timer waits since before the pause, so that the timers of the loop are awake."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        earlier = Timer(5000.0)
+        loop.call_later(0.2, pause.begin)
+        loop.call_later(1000.2, pause.end)
+        await asyncio.sleep(1000.2 + began_after)
+        began, timer = loop.time(), Timer(seconds)
+        with contextlib.suppress(asyncio.CancelledError):
+            await loop.create_future()
+        assert timer.takes_back_cancellation()
+        timer.stop()
+        earlier.stop()
+        return loop.time() - began
+
+    with replaced_by(LoopClock()):
+        assert run_virtually(main()) == pytest.approx(seconds + max(0.0, -began_after), abs=1.0)
+
+
 def test_a_deadline_stands_still_during_a_pause() -> None:
     async def main() -> None:
         deadline = Deadline.after(10.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from base64 import b64decode
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.comparison import compare
+from nemo_gym.rollouts.lookback.run_table import read_run_table
 from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
 from nemo_gym.viewer.exporting import ExportedPage, check_target, export_page
 from nemo_gym.viewer.filtering import RowFilter
@@ -28,6 +29,7 @@ from tests.browser.rows import (
     write_nodes,
     write_run,
 )
+from tests.rollouts.lookback.many_runs import store_models
 
 CANARY = "sk-canary-123456"
 
@@ -156,6 +158,25 @@ def test_comparisons_are_those_of_the_whole_runs(tmp_path: Path, limit: int) -> 
         notes = [note for told in found["runs"] for note in told["notes"]]
         (note,) = notes
         assert note.startswith("one.jsonl: 4 of 12 planned rollouts; the run has not ended")
+
+
+def test_tables_of_all_choices_of_runs_are_those_of_the_whole_runs(tmp_path: Path) -> None:
+    paths = store_models(tmp_path, {"a": 0.1, "b": 0.9, "c": 0.5}, tasks=5, repeats=2)
+    runs = find_runs(paths)
+    files = {run.id: run.files.rows for run in runs}
+    answers = answers_in(export_page(runs, RowFilter(""), limit=1))
+    for size in (2, 3):
+        for names in combinations([run.id for run in runs], size):
+            found = answers[f"table?runs={','.join(names)}"]
+            table = read_run_table([files[name] for name in names]).to_json()
+            expected = orjson.loads(orjson.dumps(table, option=orjson.OPT_NON_STR_KEYS))
+            for run, told, name in zip(found["runs"], expected["runs"], names, strict=True):
+                own = {"id": name, "path": files[name].name, "notes": run["notes"]}
+                assert run == told | own
+            for key in ("pairs", "differences", "environments", "score"):
+                assert found[key] == expected[key]
+    (ranking,) = [answer for path, answer in answers.items() if path.startswith("rank?")]
+    assert len(ranking["models"]) == 3
 
 
 def test_a_damaged_file_of_tasks_leaves_their_answer_out(tmp_path: Path) -> None:

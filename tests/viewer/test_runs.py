@@ -84,10 +84,36 @@ def test_the_figures_of_a_run_are_those_of_its_metrics(tmp_path: Path) -> None:
     other = {**one["agent_metrics"], "count/scored": 12, "mean/reward": 1.0}
     path.write_bytes(orjson.dumps([{"agent_metrics": one["agent_metrics"]}]))
     found = run.summary()
-    assert (found["mean"], found["pass_at"]) == (0.375, (1, 0.375))
+    assert (found["mean"], found["pass_at"]) == (0.375, [1, 0.375])
     assert 0.0 <= found["interval"][0] < 0.375 < found["interval"][1] <= 1.0
     path.write_bytes(orjson.dumps([{"agent_metrics": one["agent_metrics"]}, {"agent_metrics": other}]))
     assert (run.summary()["mean"], run.summary()["interval"]) == ((0.375 + 1.0) / 2, None)
+
+
+def test_the_best_of_several_agents_is_the_mean_of_theirs_at_the_largest_common_k(tmp_path: Path) -> None:
+    def make_metrics(rewards: list[list[float]]) -> dict[str, Any]:
+        rows = [
+            {**orjson.loads(ROW), "_ng_task_index": task, "_ng_rollout_index": k, "reward": reward}
+            for task, own in enumerate(rewards)
+            for k, reward in enumerate(own)
+        ]
+        return {"agent_metrics": aggregate(rows)["agent_metrics"]}
+
+    rows = tmp_path / "out.jsonl"
+    make_run(rows, None)
+    path = rows.with_name("out_aggregate_metrics.json")
+    (run,) = find_runs([rows])
+    solved, partial = make_metrics([[0, 1, 0, 1], [0, 0, 0, 0]]), make_metrics([[0.5, 0.25], [0.0, 0.0]])
+    path.write_bytes(orjson.dumps([solved, make_metrics([[1, 1], [0, 1]])]))
+    expected = ((5 / 6 + 0) / 2 + 1.0) / 2
+    assert run.summary()["pass_at"] == [2, pytest.approx(expected)]
+    assert run.summary()["is_best"] is False
+    assert run.summary()["short_tasks"] == 0
+    path.write_bytes(orjson.dumps([make_metrics([[1, 1], [0]])]))
+    assert (run.summary()["pass_at"], run.summary()["short_tasks"]) == ([2, 1.0], 1)
+    path.write_bytes(orjson.dumps([solved, partial]))
+    assert run.summary()["pass_at"] == [2, pytest.approx((5 / 12 + 0.25) / 2)]
+    assert run.summary()["is_best"] is True
 
 
 def test_the_estimate_of_a_run_with_an_aim_is_shown_while_it_goes_on(tmp_path: Path) -> None:

@@ -82,13 +82,15 @@ async def places(client: Browser, run: str, kind: str = "rows") -> list[str]:
     return found
 
 
-async def test_runs_have_a_state_and_files(client: Browser) -> None:
+async def test_runs_have_a_state_and_files(client: Browser, tmp_path: Path) -> None:
     run = (await ids(client))["after"]
+    (tmp_path / "after" / "out_events.jsonl").write_text("{}\n")
     details = await got(client, f"/api/runs/{run}")
     assert details["state"] == "unknown"
     assert [(file["role"], file["authoritative"]) for file in details["files"]] == [
         ("rows", True),
         ("failures", True),
+        ("requests of control", True),
     ]
 
 
@@ -172,6 +174,22 @@ async def test_failures_are_grouped_by_cause_and_peer(client: Browser) -> None:
     start, length = groups[1]["rows"][0]
     answer = await client.get(f"/api/runs/{run}/rows/{start}-{length}", params={"kind": "failures"})
     assert answer.json()["_ng_task_index"] == 4
+
+
+async def test_failures_of_rollouts_that_have_a_row_by_now_are_counted(
+    client: Browser, tmp_path: Path
+) -> None:
+    run, rows = (await ids(client))["after"], tmp_path / "after" / "out.jsonl"
+
+    async def count() -> list[tuple[str, int, int]]:
+        groups = (await got(client, f"/api/runs/{run}/failures"))["groups"]
+        return [(group["server"], group["count"], group["settled"]) for group in groups]
+
+    assert await count() == [("engine", 2, 0), ("judge", 1, 0)]
+    rows.write_bytes(rows.read_bytes() + orjson.dumps(row(5, 1, 1.0)) + b"\n")
+    assert await count() == [("engine", 2, 0), ("judge", 1, 0)]  # another rollout of the task
+    rows.write_bytes(rows.read_bytes() + orjson.dumps(row(5, 0, 1.0)) + b"\n")
+    assert await count() == [("engine", 2, 1), ("judge", 1, 0)]
 
 
 async def test_nodes_and_the_logs_that_they_name_are_answered(client: Browser, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from nemo_gym import PARENT_DIR
 VENV = PARENT_DIR / ".venvs" / "vllm"
 MODEL = "tiny"
 CONTEXT = 4096
-START_TIMEOUT_S = 240
+START_TIMEOUT_S = 900
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

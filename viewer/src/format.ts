@@ -15,6 +15,11 @@ export function number(value: number | null | undefined): string {
   return value.toFixed(size < 100 ? 3 : 1);
 }
 
+/** Seconds of a phase. Less than half a millisecond is 0. */
+export function seconds(value: number | null | undefined): string {
+  return value !== null && value !== undefined && Math.abs(value) < 0.0005 ? "0" : number(value);
+}
+
 /** A mean reward: three digits after the point. */
 export function score(value: number | null): string {
   return value !== null && Math.abs(value) < 1000 ? value.toFixed(3) : number(value);
@@ -56,8 +61,8 @@ export function moment(seconds: number): string {
   return Number.isNaN(date.getTime()) ? number(seconds) : date.toISOString().slice(0, 19);
 }
 
-export function plural(count: number, noun: string): string {
-  return `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;
+export function plural(count: number, noun: string, several = `${noun}s`): string {
+  return `${whole(count)} ${count === 1 ? noun : several}`;
 }
 
 /** The first line of a text, cut. */
@@ -70,7 +75,7 @@ const LEAST_SHARED = 24;
 
 /** A function that cuts what all of the titles begin with, so that tasks with one instruction can be told apart. */
 export function withoutBeginning(titles: string[]): (title: string) => string {
-  const [first = "", ...others] = titles;
+  const [first = "", ...others] = new Set(titles);
   let shared = others.length ? first.length : 0;
   for (const other of others) {
     let at = 0;

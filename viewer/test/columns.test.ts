@@ -116,12 +116,16 @@ function drawn(scores: number[], k: number): number {
 test.each(SEEDS)("groups are of one task and agent, count every row and average only scores (seed %i)", (seed) => {
   const { engine, rows } = randomEngine(new Random(seed));
   engine.select({ kind: "rows", query: "", sort: null, hits: null });
-  const count = engine.group(2, "task", false);
+  const { count, isBest } = engine.group(2, "task", false);
+  expect(isBest).toBe(rows.some(({ reward }) => reward !== null && reward !== 0 && reward !== 1));
   const hasAgents = new Set(rows.map((row) => row.agent)).size > 1;
   const tasks = [...new Set(rows.map((row) => `${row.task} ${row.agent}`))].map((pair) => parseInt(pair)).sort((one, other) => one - other);
   expect(count).toBe(tasks.length);
   engine.groupPage(0, count).forEach((group, at) => {
     const own = rows.filter((row) => row.task === tasks[at] && (!hasAgents || row.agent === group.agent));
+    const [placed] = engine.rowsAt("rows", [group.start], ["task", "agent"]);
+    expect(placed.cells.task).toBe(tasks[at]);
+    if (hasAgents) expect(placed.cells.agent).toBe(group.agent);
     const scores = own.map((row) => row.reward).filter((reward) => reward !== null) as number[];
     expect(group).toMatchObject({ task: tasks[at], rows: own.length, scored: scores.length });
     if (scores.length) expect(group.mean).toBeCloseTo(scores.reduce((sum, one) => sum + one, 0) / scores.length, 12);

@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 
 import { findRuns, samplingOf } from "../src/columns/run_filter.ts";
-import { date, withoutBeginning } from "../src/format.ts";
-import { callsOf, secondsByItem } from "../src/parts/call_seconds.ts";
+import { date, seconds, withoutBeginning } from "../src/format.ts";
+import { callsOf, secondsByItem, slowestOf, timedCallsIn } from "../src/parts/call_seconds.ts";
 import type { JsonObject } from "../src/source/answers.ts";
 
 const run = (title: string, model: string, environment: string, tags: string[] = []) => ({
@@ -65,4 +65,25 @@ test("calls that do not match the items are shown at none of them", () => {
   expect(secondsByItem(rowOf([SAID], "odd"))).toEqual([null]);
   expect(callsOf(rowOf([], [null, [1], ["m", "/x", "y"]]))).toEqual([]);
   expect(secondsByItem({})).toEqual([]);
+});
+
+test("the calls of agents are read from metrics of any form", () => {
+  const own = { "mean/call_seconds/tools/a/b": 1.5, "count/timed_calls/tools/a/b": 4, "max/call_seconds/tools/a/b": 2, "mean/call_seconds/model/m": 3, "mean/reward": 1 };
+  const found = timedCallsIn([{ agent_ref: { name: "one" }, agent_metrics: own }, { agent_metrics: 3 }, null]);
+  expect(found).toEqual([
+    { agent: "one", kind: "tool", name: "a/b", count: 4, mean: 1.5, longest: 2 },
+    { agent: "one", kind: "model", name: "m", count: 0, mean: 3, longest: 3 },
+  ]);
+  for (const odd of [null, 3, "x", {}]) expect(timedCallsIn(odd)).toEqual([]);
+  expect(slowestOf(found, ({ mean }) => mean)?.name).toEqual("m");
+  expect(slowestOf([], Number)).toBeNull();
+});
+
+test("seconds below half a millisecond are 0", () => {
+  expect([seconds(3.2e-5), seconds(0.0011), seconds(2.5), seconds(null), seconds(undefined)]).toEqual(["0", "0.001", "2.500", "–", "–"]);
+});
+
+test("titles that are all one are not cut", () => {
+  const title = "Solve the following problem. Put the final answer in a box.";
+  expect(withoutBeginning([title, title])(title)).toEqual(title);
 });

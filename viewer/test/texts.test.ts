@@ -7,6 +7,7 @@ import { firstLine, number, bytes, percent } from "../src/format.ts";
 import { commonLength, itemKey, tokenDivergence } from "../src/parts/divergence.ts";
 import { itemOf, itemsOf } from "../src/parts/items.ts";
 import { panelOf } from "../src/parts/panel.tsx";
+import { countReplayed, describeReplay, forksOf, mismatchOf, replayedItems } from "../src/parts/replayed.ts";
 import { leastLikely, linesOf, shownText } from "../src/parts/token_lines.ts";
 import { scrollFor, windowOf } from "../src/parts/window.ts";
 import type { Json, TokenSegment } from "../src/source/answers.ts";
@@ -203,4 +204,43 @@ test("a panel is found in the answer of a verifier and in the info of a last ste
   for (const row of [{}, { panel: "text" }, { panel: { fields: "x" } }, { info: null }, { info: [panel] }]) {
     expect(panelOf(row as never)).toBeNull();
   }
+});
+
+test("a mismatch is two texts, and other failures are none", () => {
+  const message =
+    "call 4 of the replayed attempt differs from the recorded one at turn 8 (output), character 31: " +
+    `recorded 'Ran 7 tests in 0.010s', now "it's\n0.000s"`;
+  const row = { _ng_failure: { code: "replay_mismatch", message } };
+  expect(mismatchOf(row)).toEqual({
+    where: "turn 8 (output)", recorded: "'Ran 7 tests in 0.010s'", said: `"it's\n0.000s"`,
+  });
+  expect(mismatchOf({ _ng_failure: { code: "session_lost", message } })).toBeNull();
+  expect(mismatchOf({ _ng_failure: { code: "replay_mismatch", message: "ended after 2 of 3" } })).toBeNull();
+});
+
+test("the items of replayed calls are marked, with and without token records", () => {
+  const call = { type: "function_call", name: "look" };
+  const output = { type: "function_call_output", output: "seen" };
+  const said = { type: "message", role: "assistant", content: "done" };
+  const plain = [call, output, call, output, said];
+  const rows = [plain, plain.map((item) => (item === output ? item : { ...item, _ng_tokens: {} }))];
+  for (const items of rows) {
+    const replay = { _ng_replay: { calls_replayed: 2 }, response: { output: items } };
+    expect(replayedItems(replay)).toEqual([true, false, true, false, false]);
+    expect(replayedItems({ response: { output: items } })).toEqual(items.map(() => false));
+    expect(replayedItems({ ...replay, _ng_fork: { turn: 1 } })).toEqual([true, false, false, false, false]);
+  }
+  expect(countReplayed({ _ng_fork: { turn: 0 }, _ng_replay: { calls_replayed: 3 } })).toBe(0);
+});
+
+test("the forks of a rollout are consecutive rollouts of another run", () => {
+  const family = { run: "r1", title: "forks", turn: 2, forks: 4 };
+  expect([0, 1, 5].map((rollout) => forksOf(family, rollout))).toEqual([[0, 4], [4, 8], [20, 24]]);
+});
+
+test("recorded results of tools are counted", () => {
+  const replay = { mode: "continue", source: "0.0.a0", calls_replayed: 2, calls_live: 1, observations_compared: 3 };
+  expect(describeReplay(replay)).not.toContain("tools");
+  expect(describeReplay({ ...replay, tools_recorded: 1 })).toMatch(/1 recorded result of tools$/);
+  expect(describeReplay({ ...replay, tools_recorded: 2, from_snapshot: true })).toMatch(/2 recorded results of tools, from a snapshot$/);
 });

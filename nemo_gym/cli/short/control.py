@@ -29,11 +29,19 @@ def build_translation(verb: str) -> Translation:
 
     def translate(line: GymLine) -> Target:
         if len(line.names) > 1:
-            raise click.UsageError(f"Unexpected argument {line.names[1]!r}: name one run.")
+            raise click.UsageError(_describe_second(verb, *line.names[:2]))
         named = [f"++run={spell(line.names[0])}"] if line.names else []
         return Target(line.command, [f"++verb={verb}", *named, *line.overrides])
 
     return translate
+
+
+def _describe_second(verb: str, first: str, second: str) -> str:
+    """Return what is wrong with two positional arguments, with the option that the first one names, if any."""
+    options = [name for flag in CONTROL[verb].flags for name in flag.names.split() if flag.metavar]
+    meant = next((each for each in options if each == f"--{first.replace('_', '-')}"), None)
+    near = f" Did you mean {meant} {second}?" if meant else ""
+    return f"Unexpected argument {second!r}: name one run.{near}"
 
 
 def _build_verb(verb: str, summary: str, *flags: Flag, example: str = "", dry_run: bool = True) -> Verb:

@@ -152,6 +152,9 @@ MARK_NEW_ENGINE = Flag(
     None,
     "With --resume: another engine may answer for the model; mark its rows.",
 )
+TAG = Flag(
+    "--tag", "WORD", "Tag of the run in lists; repeatable.", key="tags", form="texts", write=spell_list
+)
 HEAD = Flag(
     "--head",
     "HOST:PORT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nemo_gym.cli.short.flags import JSON, Flag, first_or_list
-from nemo_gym.cli.short.translation import names_as
+from nemo_gym.cli.short.translation import names_as, translate_prefetch
 from nemo_gym.cli.short.verb import Verb
 
 TASK_FOLDERS: Mapping[str, Verb] = {
@@ -42,9 +42,13 @@ TASK_FOLDERS: Mapping[str, Verb] = {
 }
 PREFETCH = Verb(
     command="prefetch",
-    summary="Make the images of task folders, so that runs need no network.",
-    example="gym env prefetch tasks",
-    arguments="[FOLDER]",
-    translate=names_as("folder"),
-    flags=(Flag("--packages", "NAME", "Package of Debian; repeatable.", form="texts", write=first_or_list),),
+    summary="Install what runs need, so that they need no network.",
+    example="gym env prefetch textarena:Mastermind-v0",
+    arguments="[FOLDER|KIND:NAME...]",
+    translate=translate_prefetch,
+    flags=(
+        Flag("--packages", "NAME", "Package of Debian; repeatable.", form="texts", write=first_or_list),
+        Flag("--rows", "FILE", "Write the tasks of named environments (JSONL)."),
+        Flag("--tasks", "N", "Tasks of each environment that are written.", form="number"),
+    ),
 )

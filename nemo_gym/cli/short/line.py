@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import takewhile
 from typing import Any
 
 import click
@@ -16,10 +19,54 @@ from nemo_gym.cli.short.translation import GymLine, add_search_dirs, split_argum
 from nemo_gym.cli.short.verb import Verb
 from nemo_gym.cli.short.verbs import GROUPS, TOP
 from nemo_gym.config.problems import did_you_mean
+from nemo_gym.config.spelling import flags_typed
 from nemo_gym.failures import GymError
 
 INTRODUCTION = "Train and evaluate language-model agents in environments."
 LONG_COMMANDS = "gym help lists the commands behind these verbs. Each accepts all of its keys as +key=value."
+
+
+class VerbCommand(click.Command):
+    """A verb that reports its unknown and repeated options, and the wrong values of the others, together."""
+
+    ignore_unknown_options = True  # they become arguments, in which `parse_args` finds all of them
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        faults: list[click.UsageError] = []
+        for option in self.params:
+            if isinstance(option, click.Option):
+                option.process_value = partial(_collect_fault, option.process_value, faults)  # type: ignore[method-assign]
+        rest = super().parse_args(ctx, list(args))
+        faults += [click.UsageError(text, ctx) for text in self._describe_repeated(ctx, args)]
+        typed = [*takewhile(lambda each: each != "--", args)]
+        unknown = [each for each in ctx.params["arguments"] if re.match("-.", each) and each in typed]
+        faults += [click.UsageError(self._describe_unknown(each.split("=")[0]), ctx) for each in unknown]
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            raise click.UsageError("\n".join(fault.format_message() for fault in faults), ctx)
+        return rest
+
+    def _describe_repeated(self, ctx: click.Context, args: list[str]) -> Iterator[str]:
+        """Yield a message about each option that is given twice and has one value, of which click takes the last."""
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option, count in Counter(each for each in given if isinstance(each, click.Option)).items():
+            if count > 1 and not option.multiple and not option.is_flag:
+                yield f"Option {' / '.join(map(repr, option.opts))} is given {count} times. Give it once."
+
+    def _describe_unknown(self, name: str) -> str:
+        known = [each for option in self.params for each in option.opts if each.startswith("--")]
+        near = did_you_mean(name, known)
+        return f"No such option {name!r}.{f' {near}' if near else ''}"
+
+
+def _collect_fault(process: Any, faults: list[click.UsageError], ctx: click.Context, value: Any) -> Any:
+    """Return the value of an option; None, and the fault in `faults`, if it is wrong."""
+    try:
+        return process(ctx, value)
+    except click.BadParameter as fault:
+        faults.append(fault)
+        return None
 
 
 class VerbGroup(click.Group):
@@ -88,7 +135,7 @@ _HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 def _command(verb: Verb) -> click.Command:
     usage = " ".join(part for part in (verb.arguments, "[+key=value]...") if part)
     command = f"ng_{verb.command}"
-    return click.Command(
+    return VerbCommand(
         None,
         params=[
             *(flag.option() for flag in verb.flags),
@@ -122,7 +169,8 @@ def _run_verb(verb: Verb, arguments: Sequence[str], **values: Any) -> None:
         target = verb.translate(line)
     except GymError as error:
         sys.exit(report(error, path, as_json=bool(values.get("json"))))
-    with typed_as(path):
+    flags = {flag.target: (flag.names.split()[0], flag.metavar is None) for flag in verb.flags if flag.target}
+    with typed_as(path), flags_typed(flags):
         import_module(f"nemo_gym.cli.{target.command}").main(target.arguments)
 
 

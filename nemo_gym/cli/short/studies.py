@@ -13,7 +13,7 @@ AUDIT = Verb(
     command="audit",
     summary="Measure how often a verifier is wrong.",
     example="gym audit tool_tasks --seed 7",
-    arguments="[NAME|DIR]...",
+    arguments="[NAME|DIR|FILE]...",
     translate=translate_audit,
     flags=(
         *SELECTION,
@@ -26,12 +26,14 @@ AUDIT = Verb(
         Flag("--seed", "N", "Seed of the probes; by default 0.", form="number"),
         Flag("--dry-run", None, "Count the probes, and send none."),
         Flag("--max-probes", "N", "At most about N probes.", form="number"),
+        Flag("--adversary", None, "Also let scripts and the model try to cheat."),
         replace(CONCURRENCY, help="Tasks probed at once; by default 16."),
         RESUME,
         Flag(
             "--fail-above", "X", "Exit with 1 if a class of probes has a higher error rate.", form="decimal"
         ),
         Flag("--baseline", "FILE", "Card of an earlier audit: exit with 1 if a class became worse."),
+        Flag("--label", "KEY", "With a run's rows: the member that is true for a right answer."),
         JSON,
     ),
 )

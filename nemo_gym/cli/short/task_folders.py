@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,14 @@ from nemo_gym.failures import ConfigError
 
 ENVIRONMENT = "task_folders"
 _KEYS = frozenset(
-    {"network", "task_variables", "sandbox_provider", "packages", "build_network", "readable", "reward_key"}
+    {
+        *("network", "task_variables", "sandbox_provider", "packages", "build_network", "readable"),
+        *("reward_key", "artifacts", "unlimited"),
+    }
 )
 """Options of the environment that a command line may set as `+key=value`."""
 _OVERRIDE = re.compile(r"\+{1,2}(\w+)=(.*)", re.DOTALL)
+_DEFAULT_AGENT, _ORACLE = "simple_agent", "oracle"
 _SUFFIX = "_tasks.jsonl"
 
 
@@ -40,7 +45,10 @@ def place_task_folders(line: GymLine) -> GymLine:
 
     options, extras = _take_options(line.extras)
     dataset = find_tasks(target)
+    _check_agent(line, dataset.gym.allowed_agents)
     found = build_rows(dataset, read_terms(options))
+    if options.get("artifacts"):
+        options["artifacts"] = str(Path(options["artifacts"]).expanduser().absolute())
     output = _find_output(line, dataset.root if dataset.settings else target)
     rows = output.with_name(output.stem + _SUFFIX)
     write_rows(rows, found, target)
@@ -59,15 +67,38 @@ def place_task_folders(line: GymLine) -> GymLine:
     )
 
 
+def _check_agent(line: GymLine, allowed: Sequence[str] | None) -> None:
+    """Raise ConfigError if the dataset does not allow the agent of the line. The oracle plays no task as a policy."""
+    stated = line.values.get("agent_type") or _DEFAULT_AGENT
+    if allowed is not None and not {*stated.split("/")} & {*allowed, _ORACLE}:
+        raise ConfigError(
+            f"The dataset does not allow the agent {stated}: [gym] allowed_agents = {list(allowed)}.",
+            code="agent_not_allowed",
+            remedy="Choose one of them by --agent-type.",
+        )
+
+
 def read_terms(options: dict[str, Any]) -> Any:
     """Return the terms on which tasks run. Raises ConfigError."""
-    from nemo_gym.sources.task_folders.requirements import ROOTLESS, Terms
+    from nemo_gym.sources.task_folders.requirements import LIMITS, ROOTLESS, Terms
 
     provider = options.get("sandbox_provider", ROOTLESS)
     name = provider if isinstance(provider, str) else next(iter(provider or {}), ROOTLESS)
     if options.get("network") not in (None, "none"):
         raise ConfigError("`network` can be none, for tasks without a network.", code="invalid_option")
-    return Terms(name, options.get("network"), frozenset(options.get("task_variables") or ()))
+    unlimited = options.get("unlimited") or ()
+    if not isinstance(unlimited, list | tuple) or not set(unlimited) <= set(LIMITS):
+        raise ConfigError(
+            f"`unlimited` can be a list of {', '.join(LIMITS)}, not {unlimited!r}.", code="invalid_option"
+        )
+    variables = frozenset(options.get("task_variables") or ())
+    return Terms(
+        name,
+        options.get("network"),
+        variables,
+        keeps_artifacts=bool(options.get("artifacts")),
+        unlimited=frozenset(unlimited),
+    )
 
 
 def _take_options(extras: Any) -> tuple[dict[str, Any], list[str]]:

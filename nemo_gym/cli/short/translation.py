@@ -145,6 +145,15 @@ def translate_prepare(line: GymLine) -> Target:
     return Target(line.command, _select_config(line, needs_model=False).overrides)
 
 
+def translate_prefetch(line: GymLine) -> Target:
+    """`gym env prefetch FOLDER`, or names of environments of other projects, or their kinds."""
+    from nemo_gym.sources.foreign.kinds import KINDS
+
+    if any(":" in name or name in KINDS for name in line.names):
+        return names_as("names")(replace(line, usage="[NAME]..."))
+    return names_as("folder")(replace(line, usage="[FOLDER]"))
+
+
 def translate_configured(line: GymLine) -> Target:
     """The positional arguments and options select a configuration, with the policy's model."""
     return Target(line.command, _select_config(line).overrides)
@@ -157,7 +166,16 @@ def translate_inspection(line: GymLine) -> Target:
 
 
 def translate_audit(line: GymLine) -> Target:
-    """`gym audit NAME`, or `gym audit DIR` for a folder of tool tasks."""
+    """`gym audit NAME`, `gym audit DIR` for a folder of tool tasks, or `gym audit [NAME] FILE` for a run's rows."""
+    files = [name for name in line.names if re.search(r"\.jsonl(\.gz|\.zst)?$", name)]
+    if files:
+        others = [name for name in line.names if name not in files]
+        if len(files) > 1:
+            raise click.UsageError(f"One file of rollouts is audited at a time, not also {files[1]!r}.")
+        line = replace(line, names=others)
+        named = others or any(line.values.get(key) for key in ("environment", "resources_server", "config"))
+        target = translate_audit(line) if named else Target(line.command, line.overrides)
+        return Target(target.command, [f"++rollouts={spell(files[0])}", *target.arguments])
     folders = [name for name in line.names if Path(name).is_dir() and not (Path(name) / "configs").is_dir()]
     if not folders:
         return Target(
@@ -182,6 +200,10 @@ def translate_eval(line: GymLine) -> Target:
         from nemo_gym.cli.short.task_folders import place_task_folders
 
         line = place_task_folders(line)
+    elif any(":" in name for name in line.names):
+        from nemo_gym.cli.short.foreign import has_foreign, place_foreign
+
+        line = place_foreign(line) if has_foreign(line.names) else line
     selected = _select_config(line)
     arguments = selected.overrides
     if not line.has_key("output_jsonl_fpath") and "output_jsonl_fpath" not in selected.keys:

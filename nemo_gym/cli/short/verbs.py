@@ -23,6 +23,7 @@ from nemo_gym.cli.short.flags import (
     SAMPLING,
     SEARCH_DIR,
     SELECTION,
+    TAG,
     UNTIL,
     Flag,
     comma_separated,
@@ -30,6 +31,7 @@ from nemo_gym.cli.short.flags import (
 )
 from nemo_gym.cli.short.folder_verbs import PREFETCH, TASK_FOLDERS
 from nemo_gym.cli.short.forks import FORKS
+from nemo_gym.cli.short.stored_runs import translate_profile, translate_reverify
 from nemo_gym.cli.short.studies import AUDIT, STUDIES
 from nemo_gym.cli.short.translation import (
     names_as,
@@ -89,7 +91,7 @@ DATASET = {
     ),
     "convert": Verb(
         command="convert_data",
-        summary="Make task rows of rows with `messages`, or of a JSON array.",
+        summary="Make task rows of conversations, or questions with answers.",
         example="gym dataset convert chat.json -o tasks.jsonl",
         arguments="FILE",
         translate=names_as("input_jsonl_fpath"),
@@ -156,6 +158,8 @@ EVAL = {
             MARK_NEW_CODE,
             MARK_NEW_ENGINE,
             OVERWRITE,
+            Flag("--dry-run", None, "Tell what it will cost, from earlier rows, and start nothing."),
+            TAG,
             Flag("--split", "TYPE", "Type of the datasets to use."),
             PROMPT,
             *SAMPLING,
@@ -183,13 +187,15 @@ EVAL = {
     "reverify": Verb(
         command="reverify",
         summary="Score stored rollouts again.",
-        example="gym eval reverify mcqa --rollouts out.jsonl -o again.jsonl",
-        arguments="[NAME]",
-        translate=translate_configured,
+        example="gym eval reverify out.jsonl -o again.jsonl",
+        arguments="[FILE] [NAME]...",
+        translate=translate_reverify,
         flags=(
             *SELECTION,
             *MODEL,
             Flag("--rollouts", "FILE", "Scored rows.", key="input_jsonl_fpath"),
+            Flag("--input-format", "FORMAT", "`atif`: trajectories in the place of rows."),
+            Flag("--task-rows", "FILE", "The dataset of such trajectories' tasks."),
             OUTPUT,
             CONCURRENCY,
             RESUME,
@@ -204,9 +210,9 @@ EVAL = {
     "profile": Verb(
         command="reward_profile",
         summary="Write the pass rate of each task of a run.",
-        example="gym eval profile out.jsonl -o profile.jsonl",
+        example="gym eval profile out.jsonl",
         arguments="FILE",
-        translate=names_as("input_jsonl_fpath"),
+        translate=translate_profile,
         flags=(
             Flag("--rollouts", "FILE", "Scored rows.", key="input_jsonl_fpath"),
             OUTPUT,
@@ -243,8 +249,8 @@ EVAL = {
     ),
     "report": Verb(
         command="report",
-        summary="Write a run, or a ranking of several, as one HTML file.",
-        example="gym eval report results/rollouts.jsonl -o report.html",
+        summary="Write runs with their comparisons as one HTML file.",
+        example="gym eval report results -o report.html",
         arguments="FILE...",
         translate=names_as("input_jsonl_fpath"),
         flags=(Flag("--output -o", "FILE", "File to write (HTML).", key="output_html_fpath"),),
@@ -304,7 +310,7 @@ ENV = {
     ),
     "test": Verb(
         command="test",
-        summary="Run the tests of environments, agents and models.",
+        summary="Run tests of servers, and play the gold of environments.",
         example="gym env test my_environment",
         arguments="NAME...",
         translate=names_as("entrypoint", "resources_servers/{}"),
@@ -411,11 +417,13 @@ TOP: Mapping[str, Verb] = {
     "mock-engine": Verb(
         command="mock_engine",
         summary="Serve a scripted model, for tests without a GPU.",
-        example="gym mock-engine --port 8000 --policy tools",
+        example="gym mock-engine --port 8000 --gold mcqa --accuracy 0.7",
         flags=(
             Flag("--port", "N", "Port; by default any free one.", form="number"),
             Flag("--model", "NAME", "Name of the model."),
             Flag("--policy", "NAME", "Replies: echo, tools, answer or script."),
+            Flag("--gold", "NAME", "Environment whose example tasks are solved."),
+            Flag("--accuracy", "SHARE", "Share of turns with a right reply.", form="decimal"),
             Flag(
                 "--latency",
                 "SECONDS",

@@ -6,14 +6,12 @@ answer goes out. An attempt that continues or forks another one runs its agent a
 record at the seam of the engine's reply (`engines.record.tape`), its tools run again, and every request must say what
 the recorded request said. After the recorded calls it is live for good.
 
-    names       the name of an attempt, which is its session
     record      the lines of a record: written by model servers, read by them and by the collector
     noise       differences between two texts that a user has declared as noise
     matching    which recorded call a request is, as pure data
-    plans       which attempt a new one replays, and under which rules
     replay      one session's replay: matching, and the recorded text in place of noise
     calls       the layer of a model server that records and replays calls
-    control     the control route that tells a model server of a durable run
 
-Nothing here is imported before a durable run tells a model server of itself.
+`serving.durable` has the name of an attempt, the plan of a replay, and how a server is told of a run. Nothing here is
+imported before a durable run tells a model server of itself.
 """

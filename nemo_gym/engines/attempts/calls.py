@@ -11,7 +11,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym import clock
 from nemo_gym.engines.attempts.matching import Mismatch
-from nemo_gym.engines.attempts.names import AttemptName, parse_name
-from nemo_gym.engines.attempts.plans import read_plan
-from nemo_gym.engines.attempts.record import AttemptWriter, RecordedCall, read_attempt
+from nemo_gym.engines.attempts.record import AttemptWriter, RecordedCall, is_afresh, read_attempt
 from nemo_gym.engines.attempts.replay import STALE, Replay, ReplayedCall, build_mismatch_failure
 from nemo_gym.engines.gateway.requests import drop_markers
-from nemo_gym.engines.record.call import DIALECTS, count_sampled_tokens
+from nemo_gym.engines.record.call import DIALECTS, REPLAYED_MARK
 from nemo_gym.engines.record.deltas import RequestIndex, RequestParts
 from nemo_gym.engines.record.tape import MISMATCH, EngineTape, current_tape
 from nemo_gym.failures import GymError
+from nemo_gym.serving.durable.names import AttemptName, parse_name
+from nemo_gym.serving.durable.plans import read_plan
+from nemo_gym.serving.durable.runs import Durability, DurableRun
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import CALL_HEADER, VERIFYING, current_context
@@ -43,24 +43,6 @@ _MOST_OPEN = 1024
 _CALL = CALL_HEADER.encode()
 _JSON: RawHeaders = [(b"content-type", b"application/json")]
 _RETRIED = frozenset({408, 409, 425, 429})
-
-
-class Durability(StrEnum):
-    """The ends of processes and machines that a record survives."""
-
-    PROCESS = "process"
-    """The end of any process: lines are handed to the operating system."""
-    NODE = "node"
-    """The end of a machine: lines are on the disk, which must be a shared one, before an answer goes out."""
-
-
-@dataclass(frozen=True, slots=True)
-class DurableRun:
-    """A run whose attempts are recorded."""
-
-    run: str
-    folder: Path
-    durability: Durability
 
 
 @dataclass(slots=True)
@@ -106,7 +88,7 @@ class AttemptCalls:
         """Forget a run that has ended."""
         self.runs.pop(run, None)
         for session in [name for name, attempt in self._attempts.items() if attempt.name.run == run]:
-            self._attempts.pop(session).writer.close()
+            del self._attempts[session]
 
     async def _find(self, session: str) -> OpenAttempt | None:
         """Return the state of a durable attempt; None for another session."""
@@ -120,11 +102,11 @@ class AttemptCalls:
             return None
         folder = run.folder / name.folder
         attempt = OpenAttempt(name, run, AttemptWriter(folder, self._process, self._incarnation), None)
-        if folder.exists():  # it replays another one, or this process began later
+        if not is_afresh(folder):  # it replays another one, or this process began later
             await asyncio.to_thread(_restore, attempt, folder, self._server)
         attempt = self._attempts.setdefault(session, attempt)
         while len(self._attempts) > _MOST_OPEN:
-            self._attempts.popitem(last=False)[1].writer.close()
+            self._attempts.popitem(last=False)
         return attempt
 
     async def _answer(
@@ -136,10 +118,12 @@ class AttemptCalls:
         if attempt.refusal is not None:
             raise attempt.refusal
         if sent in attempt.answered and (known := await self._find_answered(attempt, sent)) is not None:
-            tape = EngineTape(known.replies, known.versions)
+            tape = EngineTape(known.replies, known.versions, parts=known.parts)
             return await _give(handler, scope, receive, tape, known)
         plain = drop_markers(body)
         planned = self._replay(attempt, api, plain) if attempt.replay is not None else None
+        if planned is not None and planned.recorded is not None:
+            scope[REPLAYED_MARK] = True
         if planned is not None and planned.body is not plain:
             plain = dict(planned.body)
             receive = WholeBody(orjson.dumps(plain), receive, plain)
@@ -181,14 +165,11 @@ class AttemptCalls:
         if reply.status >= 500 or reply.status in _RETRIED:
             self._append(attempt, attempt.writer.end, call, {"error": f"http_{reply.status}"})
             return
-        answer = orjson.loads(reply.body)
-        line: dict[str, Any] = {
-            "completed_at": clock.wall_clock(),
-            "status": reply.status,
-            "sampled_tokens": count_sampled_tokens(answer),
-        }
+        line: dict[str, Any] = {"completed_at": clock.wall_clock(), "status": reply.status}
         if tape.versions != (None, None):
             line["versions"] = tape.versions
+        if len(tape.parts) > 1:
+            line["part_versions"] = tape.parts
         if not tape.replies:
             line["answer"] = orjson.Fragment(reply.body)
         if planned is not None:
@@ -199,7 +180,7 @@ class AttemptCalls:
         if sent:
             attempt.answered.add(sent)
         if attempt.replay is not None and planned is not None:
-            attempt.replay.note_answer(planned.exchange, answer)
+            attempt.replay.note_answer(planned.exchange, orjson.loads(reply.body))
 
     def _note_error(
         self,
@@ -228,6 +209,8 @@ class AttemptCalls:
             return
         try:
             write(*given)
+        except FileNotFoundError:  # the record of a rollout that is settled was deleted
+            attempt.is_recorded = False
         except OSError as error:
             attempt.is_recorded = False
             log.warning(

@@ -114,7 +114,9 @@ class Matcher:
         recorded, noise = found
         changed = recorded.instructions != request.instructions
         if changed and self.is_strict:
-            raise _build_mismatch(recorded, 0, "instructions", recorded.instructions, request.instructions)
+            raise _build_mismatch(
+                recorded, 0, "instructions", recorded.instructions, request.instructions, self.noise
+            )
         parent = self.find_last_before(request.turns)
         self.left.remove(recorded)
         self.known.append(recorded)
@@ -182,18 +184,16 @@ def find_mismatch(candidates: Iterable[ComparedCall], request: ComparedCall, noi
     at = count_equal(nearest)
     recorded, said = (each.turns[at] if at < len(each.turns) else None for each in (nearest, request))
     if recorded is None and said is None:
-        return _build_mismatch(nearest, 0, "model", nearest.model or "", request.model or "")
+        return _build_mismatch(nearest, 0, "model", nearest.model or "", request.model or "", noise)
     kind = " and ".join(dict.fromkeys(turn.kind for turn in (recorded, said) if turn is not None))
-    texts = (turn.text if turn is not None else None for turn in (recorded, said))
-    return _build_mismatch(nearest, at + 1, kind, *texts)
+    ours, theirs = (turn.text if turn is not None else None for turn in (recorded, said))
+    return _build_mismatch(nearest, at + 1, kind, ours, theirs, noise)
 
 
 def _build_mismatch(
-    exchange: ComparedCall, turn: int, kind: str, recorded: str | None, said: str | None
+    exchange: ComparedCall, turn: int, kind: str, recorded: str | None, said: str | None, noise: Noise
 ) -> Mismatch:
-    pairs = zip(recorded or "", said or "", strict=False)
-    shorter = min(len(recorded or ""), len(said or ""))
-    place = next((at for at, (one, other) in enumerate(pairs) if one != other), shorter)
+    place = noise.find_difference(recorded or "", said or "")
     return Mismatch(exchange.number, turn, kind, _cut(recorded, place), _cut(said, place), place)
 
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from nemo_gym.failures import ConfigError
 
+_NAMED_DURATION = "|".join(
+    rf"(?<=_{unit}{mark})\d+(?:\.\d+)?\b" for unit in ("ms", "seconds") for mark in (": ", "=", '": ', '":')
+)
+"""The number in `duration_ms: 415`, in its usual spellings."""
 CLASSES: Mapping[str, str] = {
     "uuid": r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
     "address": r"\b0x[0-9a-f]{6,16}\b",
@@ -22,7 +26,7 @@ CLASSES: Mapping[str, str] = {
     "tmp_path": r"/(?:private/)?(?:var/)?(?:tmp|dev/shm)/[\w./@+-]*[\w@+-]",
     "pid": r"(?<=\bpid )\d+\b|(?<=\bpid=)\d+\b|(?<=\bpid: )\d+\b|(?<=\bPID )\d+\b|(?<=\bPID: )\d+\b",
     "port": r"(?<=localhost:)\d{2,5}\b|(?<=127\.0\.0\.1:)\d{2,5}\b|(?<=\bport )\d{2,5}\b|(?<=\bport=)\d{2,5}\b",
-    "duration": r"\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|min|minutes?)\b",
+    "duration": r"\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|min|minutes?)\b|" + _NAMED_DURATION,
     "hex_id": r"(?<=\bID: )[0-9a-f]{6,64}\b|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,64}\b",
 }
 """Regular expressions by class, in the order in which they are tried at a place."""
@@ -48,18 +52,36 @@ class Noise:
         """Return the number of differences by class; None if the texts differ otherwise."""
         if recorded == said:
             return Counter()
-        if self._places is None:
-            return None
-        ours, theirs = self._places.finditer(recorded), self._places.finditer(said)
+        found, place = self._read_both(recorded, said)
+        return found if place is None else None
+
+    def find_difference(self, recorded: str, said: str) -> int:
+        """Return the first character of the recorded text from which the other differs, noise aside."""
+        place = self._read_both(recorded, said)[1]
+        return len(recorded) if place is None else place
+
+    def _read_both(self, recorded: str, said: str) -> tuple[Counter[str], int | None]:
+        """Return the noise up to the first other difference, and its place; None without any."""
+        ours, theirs = self._find_places(recorded), self._find_places(said)
         found: Counter[str] = Counter()
         at = there = 0
         while True:
             one, other = next(ours, None), next(theirs, None)
-            if one is None or other is None:
-                is_equal = one is other and recorded[at:] == said[there:]
-                return found if is_equal else None
-            if recorded[at : one.start()] != said[there : other.start()] or one.lastgroup != other.lastgroup:
-                return None
+            end = one.start() if one is not None else len(recorded)
+            until = other.start() if other is not None else len(said)
+            if recorded[at:end] != said[there:until]:
+                return found, at + _count_equal(recorded[at:end], said[there:until])
+            if one is None or other is None or one.lastgroup != other.lastgroup:
+                return found, None if one is other else end
             if one[0] != other[0]:
                 found[str(one.lastgroup)] += 1
             at, there = one.end(), other.end()
+
+    def _find_places(self, text: str) -> Iterator[re.Match[str]]:
+        return self._places.finditer(text) if self._places is not None else iter(())
+
+
+def _count_equal(one: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (ours, theirs) in pairs if ours != theirs), min(len(one), len(other)))

@@ -4,23 +4,29 @@ A call is two lines: its request when it begins, and its outcome before the answ
 requests that were in flight when the attempt ended. Requests are deltas (`engines.record.deltas`), and so are the
 prompt ids in replies of engines, which repeat those of earlier calls. A torn line is skipped; a call without an outcome
 is one without an answer.
+
+File systems make new files slowly while they remember many deleted ones (ext4: 60 to 300 seconds). So the folder of a
+settled attempt is emptied and becomes that of another one. Lines name their attempt: those that a late call of the
+earlier attempt still writes are no part of the record.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
+from nemo_gym.engines.record.call import count_sampled_tokens
 from nemo_gym.engines.record.deltas import apply_delta
-from nemo_gym.engines.record.tape import EngineReplyKept, Versions
+from nemo_gym.engines.record.tape import EngineReplyKept, PartVersions, Versions
 from nemo_gym.json_objects import object_in
+from nemo_gym.serving.durable.lines import EMPTY_SIZE, RecordFile
 
 _SUFFIX = ".calls.jsonl"
 _KEY = "prompt_token_ids"
@@ -50,6 +56,7 @@ class RecordedCall:
     """The whole answer, if no engine was asked."""
     sampled_tokens: int = 0
     versions: Versions = (None, None)
+    parts: PartVersions = ()
     replayed: str | None = None
     """The call of the earlier attempt from which it was answered."""
     compared: int = 0
@@ -63,53 +70,29 @@ class RecordedCall:
         return self.status is not None
 
 
-class AttemptWriter:
-    """Appends the lines of one attempt in one process. Raises `OSError` if a line cannot be written whole."""
+class AttemptWriter(RecordFile):
+    """Appends the calls of one attempt in one process. Raises `OSError` if a line cannot be written whole."""
 
     def __init__(self, folder: Path, server: str, process: str) -> None:
         """`server` is unique among the processes that write; `process` tells its restarts apart."""
-        self.path = folder / ("".join(c if c.isalnum() or c in "_-." else "_" for c in server) + _SUFFIX)
+        super().__init__(folder, server, _SUFFIX)
+        self._attempt = folder.name
         self._process = process
         self._prompts: list[tuple[int, bytes, str]] = []
         """Length, digest and place of the latest prompts' ids, as text."""
-        self._descriptor: int | None = None
 
     def begin(self, call: str, line: Mapping[str, Any]) -> None:
-        self._append({"call": call, "process": self._process, **line})
+        self.append({"attempt": self._attempt, "call": call, "process": self._process, **line})
 
     def end(self, call: str, line: Mapping[str, Any], replies: Sequence[EngineReplyKept] = ()) -> None:
-        """Append the outcome of a call, with the replies of the engine."""
+        """Append the outcome of a call, with the replies of the engine. The file is open during calls only."""
         kept = [self._pack(call, place, reply) for place, reply in enumerate(replies)]
-        self._append({"call": call, **line, **({"replies": kept} if kept else {})})
-
-    def note_mismatch(self, mismatch: Mapping[str, Any]) -> None:
-        self._append({"mismatch": mismatch})
-
-    def flush(self) -> None:
-        """Wait until all lines are on the disk."""
-        if self._descriptor is not None:
-            os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file, which the next line opens again."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def __del__(self) -> None:
+        self.append({"call": call, **line, **({"replies": kept} if kept else {})})
         self.close()
 
-    def _append(self, line: Mapping[str, Any]) -> None:
-        data = orjson.dumps(line) + b"\n"
-        if self._descriptor is None:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Kept open: opening the file for every line would cost more than writing it.
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self._descriptor = os.open(self.path, flags, 0o600)
-            if os.fstat(self._descriptor).st_size:
-                data = b"\n" + data  # the line before may be torn
-        if os.write(self._descriptor, data) < len(data):
-            raise OSError(errno.ENOSPC, "the disk is full")
+    def note_mismatch(self, mismatch: Mapping[str, Any]) -> None:
+        self.append({"attempt": self._attempt, "mismatch": mismatch})
+        self.close()
 
     def _pack(self, call: str, place: int, reply: EngineReplyKept) -> dict[str, Any]:
         """Return a reply as it is recorded. Its body is kept as bytes: nothing is parsed or dumped again."""
@@ -162,11 +145,39 @@ def read_attempt(folder: Path) -> AttemptRecord:
         content = path.read_bytes()
         lines = [object_in(line) for line in content.split(b"\n") if line]
         damaged, size = damaged + lines.count(None), size + len(content)
-        read = [line for line in lines if line is not None]
+        read = [
+            line for line in lines if line is not None and line.get("attempt", folder.name) == folder.name
+        ]
         mismatches += [line["mismatch"] for line in read if "mismatch" in line]
         calls += _read_calls(read)
     calls.sort(key=lambda call: call.started_at)
     return AttemptRecord(calls, mismatches, damaged, size)
+
+
+def is_afresh(folder: Path) -> bool:
+    """Return whether an attempt has neither a recorded call nor anything to replay."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        return all(map(_is_empty, entries))
+    return True
+
+
+def empty_record(folder: Path) -> int | None:
+    """Empty a record for another attempt, and return the bytes that it had; None if it has more than calls.
+
+    Raises `OSError`.
+    """
+    with os.scandir(folder) as entries:
+        files = [(entry, entry.stat().st_size) for entry in entries]
+    if not all(entry.name.endswith(_SUFFIX) for entry, _ in files):
+        return None
+    for entry, size in files:
+        if size > EMPTY_SIZE:
+            os.truncate(entry.path, EMPTY_SIZE)
+    return sum(size for _, size in files)
+
+
+def _is_empty(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(_SUFFIX) and entry.stat().st_size <= EMPTY_SIZE
 
 
 def _read_calls(lines: Sequence[Mapping[str, Any]]) -> Iterator[RecordedCall]:
@@ -197,9 +208,11 @@ def _read_calls(lines: Sequence[Mapping[str, Any]]) -> Iterator[RecordedCall]:
 def _add_outcome(call: RecordedCall, line: Mapping[str, Any], prompts: dict[str, str]) -> None:
     call.completed_at, call.status = line["completed_at"], line["status"]
     call.answer = line.get("answer")
-    call.sampled_tokens = line.get("sampled_tokens", 0)
+    answers = [call.answer, *(kept.get("body") for kept in line.get("replies", ()))]
+    call.sampled_tokens = sum(count_sampled_tokens(each) for each in answers if isinstance(each, Mapping))
     began, ended = line.get("versions", (None, None))
     call.versions, call.replayed = (began, ended), line.get("replayed")
+    call.parts = [(start, version) for start, version in line.get("part_versions", ())]
     call.compared, call.noise = line.get("compared", 0), line.get("noise", {})
     call.instructions_changed = line.get("instructions_changed", False)
     for place, kept in enumerate(line.get("replies", ())):

@@ -16,16 +16,18 @@ import orjson
 
 from nemo_gym.engines.attempts.matching import ComparedCall, Match, Matcher
 from nemo_gym.engines.attempts.noise import Noise
-from nemo_gym.engines.attempts.plans import ReplayPlan
 from nemo_gym.engines.attempts.record import RecordedCall, read_attempt
 from nemo_gym.engines.record.deltas import split
 from nemo_gym.engines.record.tape import MISMATCH, EngineTape
 from nemo_gym.failures import EngineError
+from nemo_gym.json_objects import object_in
 from nemo_gym.responses.turns import ITEMS_OF_API, SpokenTurn, list_answer_items, read_spoken_turns
+from nemo_gym.serving.durable.plans import ReplayPlan
 from nemo_gym.tokens.records import PolicyVersion
 
 _INSTRUCTIONS = ("instructions", "system", "tools")
 _SYSTEM_ROLES = ("system", "developer")
+_EXTRAS, _SEEDS = "extra_body", 1 << 31
 STALE = "replay_stale"
 """The code of a failure: the recorded policy is too old."""
 MISSING = "replay_missing"
@@ -113,8 +115,8 @@ class Replay:
         if sent is not body:
             self._sent[request.number] = _Sent(len(split(api, body)[0]), *split(api, sent))
         if recorded is None or not request.is_answered:
-            return ReplayedCall(request, self._put_seed(sent), EngineTape(), None, match)
-        tape = EngineTape(recorded.replies, recorded.versions, self._check_versions)
+            return ReplayedCall(request, put_seed(sent, self.plan.seed), EngineTape(), None, match)
+        tape = EngineTape(recorded.replies, recorded.versions, self._check_versions, recorded.parts)
         return ReplayedCall(request, sent, tape, recorded, match)
 
     def note_answer(self, exchange: ComparedCall, answer: Mapping[str, Any]) -> None:
@@ -135,12 +137,6 @@ class Replay:
                 remedy="The next attempt begins afresh.",
                 status=409,
             )
-
-    def _put_seed(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        seed = body.get("seed")
-        if self.plan.seed is None or type(seed) is not int:
-            return body
-        return {**body, "seed": (seed + self.plan.seed) % (1 << 31)}
 
     # --- The recorded text --------------------------------------------------------------------------------------
 
@@ -172,6 +168,21 @@ class _Sent(NamedTuple):
     """The number of messages that the client gave."""
     items: list[Any]
     fields: Mapping[str, Any]
+
+
+def put_seed(body: Mapping[str, Any], added: int | None) -> Mapping[str, Any]:
+    """Return a request with its sampling seed changed: a field of it, or in `metadata.extra_body`."""
+    if added is None:
+        return body
+    if type(seed := body.get("seed")) is int:
+        return {**body, "seed": (seed + added) % _SEEDS}
+    metadata = body.get("metadata")
+    written = metadata.get(_EXTRAS) if isinstance(metadata, Mapping) else None
+    extras = object_in(written) if isinstance(written, str) else None
+    if extras is None or type(seed := extras.get("seed")) is not int:
+        return body
+    changed = orjson.dumps({**extras, "seed": (seed + added) % _SEEDS}).decode()
+    return {**body, "metadata": {**body["metadata"], _EXTRAS: changed}}
 
 
 def join_request(call: RecordedCall) -> dict[str, Any]:

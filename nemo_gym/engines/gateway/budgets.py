@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym.engines.record.call import DIALECTS
+from nemo_gym.engines.record.call import DIALECTS, REPLAYED_MARK
 from nemo_gym.json_objects import member, object_in
 from nemo_gym.responses.usage import read_token_counts
 from nemo_gym.transport.budget import BudgetLedger, Tokens
@@ -23,5 +23,6 @@ async def answer_within_budget(
     ledger.require_left(server)
     reply = await collect_reply(handler, scope, receive)
     if not ledger.spent:  # else this server has asked another model server, which has counted the call
-        ledger.note(server, Tokens(1, *read_token_counts(member(object_in(reply.body), "usage"))))
+        tokens = Tokens(1, *read_token_counts(member(object_in(reply.body), "usage")))
+        ledger.note(server, tokens, is_replayed=REPLAYED_MARK in scope)
     await send_reply(send, reply)

@@ -28,9 +28,10 @@ from nemo_gym.engines.record.call import DIALECTS, ModelCall, current_call, pars
 from nemo_gym.engines.record.deltas import RequestParts
 from nemo_gym.engines.record.files import RecordWriter
 from nemo_gym.engines.record.index import RolloutIndices
-from nemo_gym.engines.record.store import CaptureStore, capture_folder, observability_enabled_from_config
+from nemo_gym.engines.record.store import CaptureStore, observability_enabled_from_config
 from nemo_gym.failures import GymError
 from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.durability import capture_folder
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import SESSION_HEADER, current_context

@@ -28,6 +28,8 @@ DIALECTS: Mapping[str, str] = {
     "/v1/messages": "messages",
 }
 """The routes whose calls are recorded, and the names of their APIs in the record."""
+REPLAYED_MARK = "ng_replayed"
+"""The key of a request's scope that says that it is answered from a record."""
 
 _INDEX = re.compile(r"\[\d+\]")
 

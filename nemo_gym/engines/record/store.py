@@ -11,17 +11,15 @@ from typing import Any
 
 from pydantic import BaseModel, model_validator
 
-from nemo_gym import RESULTS_DIR, WORKING_DIR
 from nemo_gym.config.current import OBSERVABILITY_ENABLED_KEY_NAME
 from nemo_gym.engines.record.deltas import apply_delta
 from nemo_gym.engines.record.files import RecordLines, append_line, read_record
 from nemo_gym.failures import InputError
 from nemo_gym.json_objects import object_in
 from nemo_gym.responses.turns import ITEMS_OF_API
+from nemo_gym.serving.durability import CAPTURE_DIR_KEY
 
 __all__ = ["CAPTURE_DIR_KEY"]
-
-CAPTURE_DIR_KEY = "model_call_capture_dir"
 
 
 class ModelCallCaptureConfig(BaseModel):
@@ -48,11 +46,6 @@ def make_capture_store(config: ModelCallCaptureConfig) -> CaptureStore | None:
 def observability_enabled_from_config(global_config_dict: Mapping[str, Any]) -> bool:
     """Return whether the configuration enables the capture."""
     return bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
-
-
-def capture_folder(global_config_dict: Mapping[str, Any]) -> Path:
-    """Return the folder of the captured calls and of the records of rollouts."""
-    return WORKING_DIR / (global_config_dict.get(CAPTURE_DIR_KEY) or RESULTS_DIR / "model_calls")
 
 
 class CaptureStore:

@@ -20,6 +20,8 @@ MISMATCH = "replay_mismatch"
 
 Versions: TypeAlias = tuple[PolicyVersion | None, PolicyVersion | None]
 """The policy's versions at the beginning and at the end of a call."""
+PartVersions: TypeAlias = Sequence[tuple[int, PolicyVersion | None]]
+"""The first token and the version of each part of an answer that several versions sampled."""
 
 
 class EngineReplyKept(NamedTuple):
@@ -40,8 +42,10 @@ class EngineTape:
         replayed: Sequence[EngineReplyKept] | None = None,
         versions: Versions = (None, None),
         check_versions: Callable[[PolicyVersion | None, PolicyVersion | None], None] | None = None,
+        parts: PartVersions = (),
     ) -> None:
-        """`replayed`: the replies to give, in order; None for a live call. `versions`: those of the recorded call.
+        """`replayed`: the replies to give, in order; None for a live call. `versions` and
+        `parts`: those of the recorded call.
 
         `check_versions` gets the recorded version and the current one, and raises if they are too far apart.
         """
@@ -49,6 +53,7 @@ class EngineTape:
         self.replies: list[EngineReplyKept] = []
         """The replies of this call so far, replayed or live."""
         self.versions = versions
+        self.parts = parts
         self._check_versions = check_versions
 
     def take(self, path: str) -> EngineReplyKept | None:
@@ -81,6 +86,12 @@ class EngineTape:
         elif self._check_versions is not None:
             self._check_versions(self.versions[0], ended)
         return self.versions
+
+    def settle_parts(self, parts: PartVersions) -> PartVersions:
+        """Return the versions of an answer's parts: the recorded ones if it is replayed, else those given."""
+        if self._left is None:
+            self.parts = parts
+        return self.parts
 
 
 current_tape: ContextVar[EngineTape | None] = ContextVar("nemo_gym_engine_tape", default=None)

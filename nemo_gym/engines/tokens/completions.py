@@ -6,8 +6,9 @@ record of the call is made of the same `Completion` by `ChatCompletions.record`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from nemo_gym.engines.engine import EngineAnswer, EngineRefused, UpstreamEngine
 from nemo_gym.engines.policy import ServedPolicy
@@ -15,9 +16,18 @@ from nemo_gym.engines.record.tape import current_tape
 from nemo_gym.engines.tokens.exact_prompts import TokenFeeder
 from nemo_gym.engines.tokens.recorder import CallRecorder, EngineCall, notes_on
 from nemo_gym.responses import Finish, OverflowKind
+from nemo_gym.tokens.reasons import DRIFT
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 
+if TYPE_CHECKING:
+    from nemo_gym.engines.tokens.continuation import Continuation, Finished
+
 __all__ = ["LIMITS", "ChatCompletions", "Completion"]
+
+OnAbort: TypeAlias = Literal["continue", "retry", "fail"]
+"""The treatment of a call whose generation was aborted."""
+ABORTED = "abort"
+"""The `finish_reason` of an aborted generation."""
 
 LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 """The names of the token limit of an answer."""
@@ -35,6 +45,17 @@ class Completion(NamedTuple):
     """The request that was sent to the engine."""
     began_with: PolicyVersion | None
     """The policy's version at the time of the request."""
+    versions: Sequence[tuple[int, PolicyVersion | None]] = ()
+    """The first token and the version of each part of an answer that was aborted and went on."""
+
+
+def is_aborted(chat: Mapping[str, Any]) -> bool:
+    """Return whether the generation of a chat completion was aborted."""
+    try:
+        aborted: bool = chat["choices"][0]["finish_reason"] == ABORTED
+        return aborted
+    except (LookupError, TypeError):  # an answer of another form
+        return False
 
 
 class ChatCompletions:
@@ -52,6 +73,7 @@ class ChatCompletions:
         recorder: CallRecorder | None,
         feeder: TokenFeeder | None,
         take_notes: Callable[[Iterable[str]], None],
+        on_abort: OnAbort,
     ) -> None:
         """`limit_field` is the engine's name of the token limit. Without a `recorder`, records have no token ids.
 
@@ -67,6 +89,8 @@ class ChatCompletions:
         self._recorder = recorder
         self._feeder = feeder
         self._take_notes = take_notes
+        self._on_abort = on_abort
+        self._continuation: Continuation | None = None
         self.context_length: int | None = None
         """The engine's context in tokens, if known."""
 
@@ -75,7 +99,10 @@ class ChatCompletions:
 
         Raises the errors of `UpstreamEngine.post`.
         """
+        if self._policy.gate.is_closed:
+            await self._policy.gate.wait()
         began_with, answer = self._policy.version, None
+        versions: Sequence[tuple[int, PolicyVersion | None]] = ()
         try:
             try:
                 answer = await self._policy.work(self._ask(body))
@@ -83,12 +110,32 @@ class ChatCompletions:
                 body = self._shorten(body, refused)
             if answer is None:
                 answer = await self._policy.work(self._ask(body))
+            if self._on_abort != "fail" and is_aborted(answer.body):
+                answer, began_with, versions = await self._finish(body, answer, began_with)
         except EngineRefused as refused:
             if refused.overflow is None or not self._hides_overflow:
                 raise
             self._take_notes(["hidden_overflow"])
             return self.build_empty(body, "length", began_with)
-        return Completion(answer.body, answer.url, self._compute_limit(body, answer.body), body, began_with)
+        limit = self._compute_limit(body, answer.body)
+        return Completion(answer.body, answer.url, limit, body, began_with, versions)
+
+    async def _finish(
+        self, body: dict[str, Any], answer: EngineAnswer, began_with: PolicyVersion | None
+    ) -> Finished:
+        """Return the whole answer of an aborted generation."""
+        if self._continuation is None:
+            from nemo_gym.engines.tokens.continuation import Continuation
+
+            has_ids = self._recorder is not None and self._on_abort == "continue"
+            self._continuation = Continuation(
+                self._engine,
+                self._policy,
+                (self._feeder or TokenFeeder(self._engine)) if has_ids else None,
+                limit_field=self._limit_field,
+                take_notes=self._take_notes,
+            )
+        return await self._continuation.finish(body, answer, began_with, partial(self._ask, body))
 
     def build_empty(
         self, body: dict[str, Any], finish_reason: str, began_with: PolicyVersion | None
@@ -99,13 +146,17 @@ class ChatCompletions:
 
     async def record(self, completion: Completion, finish: Finish, last: dict[str, Any]) -> None:
         """Attach the call's record to `last`, its last output item or its message."""
-        chat, _, _, body, began_with = completion
+        chat, _, _, body, began_with, versions = completion
         ended_with, tape = self._policy.version, current_tape.get()
         if tape is not None:
             began_with, ended_with = tape.settle_versions(began_with, ended_with)
-        call = EngineCall(body, chat, finish, began_with, ended_with)
+            versions = tape.settle_parts(versions)
+        call = EngineCall(body, chat, finish, began_with, ended_with, versions)
         if self._recorder is not None:
-            self._take_notes(notes_on(await self._recorder.record(call, last)))
+            record = await self._recorder.record(call, last)
+            self._take_notes(notes_on(record))
+            if self._feeder is not None and record.reason in DRIFT:
+                self._feeder.note_drift()
         elif call.ended_with is not None:
             last[RECORD_FIELD] = CallRecord(**call.about).to_wire(TokenForm.PACKED)
 

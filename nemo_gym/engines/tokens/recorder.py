@@ -23,7 +23,6 @@ from nemo_gym.tokens.ids import ID_BYTES, IdSequence
 from nemo_gym.tokens.linkage import CallLink, Ledger, exact_reason
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
-from nemo_gym.tokens.spelling import SampledTurns
 from nemo_gym.transport.context import current_context
 
 __all__ = ["CallRecorder"]
@@ -42,6 +41,8 @@ class EngineCall:
     finish: Finish
     began_with: PolicyVersion | None = None
     ended_with: PolicyVersion | None = None
+    versions: Sequence[tuple[int, PolicyVersion | None]] = ()
+    """The first token and the version of each part that another version sampled."""
 
     @property
     def ends_turn(self) -> bool:
@@ -61,6 +62,7 @@ class EngineCall:
             "stop": self.finish.stop_reason,
             "policy_version": self.began_with,
             "policy_version_end": ended_with,
+            "versions": self.versions if len(self.versions) > 1 else (),
         }
 
 
@@ -86,7 +88,9 @@ class CallRecorder:
     async def record(self, call: EngineCall, last: dict[str, Any]) -> CallRecord:
         """Attach the record of a call to `last`, its last output item or its message."""
         session, experts, capture = _session(), _read_routed_experts(call.chat), self._capture(call)
-        self.ledgers.find_turns(session).add(call.chat["choices"][0]["message"])
+        ledger = self.ledgers.find(session)
+        if ledger is not None:
+            ledger.turns.add(call.chat["choices"][0]["message"])
         for name in TRAINING_FIELDS:  # the engine's own fields of the same names
             last.pop(name, None)
         kept = current_call.get()
@@ -116,8 +120,25 @@ class CallRecorder:
 
     def restore_sampled_turns(self, body: dict[str, Any]) -> dict[str, Any]:
         """Put the sampled text of earlier tool calls back into a chat request."""
-        restored = self.ledgers.find_turns(_session()).restore_messages(body["messages"])
+        ledger = self.ledgers.find(_session())
+        if ledger is None:
+            return body
+        restored = ledger.turns.restore_messages(body["messages"])
         return body if restored == body["messages"] else {**body, "messages": restored}
+
+    def restore_reasoning(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Put the reasoning of earlier answers back into a chat request of a client that sends none."""
+        ledger = self.ledgers.find(_session())
+        if ledger is None:
+            return body
+        restored = ledger.thoughts.restore_messages(body["messages"], self._dialect)
+        return body if restored is body["messages"] else {**body, "messages": restored}
+
+    def remember_reasoning(self, body: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        """Remember the reasoning of the answer, a chat message, to a chat request for `restore_reasoning`."""
+        ledger = self.ledgers.find(_session())
+        if ledger is not None:
+            ledger.thoughts.add(body["messages"], answer, self._dialect)
 
     def find_seen_ids(self, body: Mapping[str, Any]) -> IdSequence | None:
         """Return the token ids of the conversation that a request continues verbatim."""
@@ -222,9 +243,9 @@ class Ledgers:
         """Return the ids of the conversation that a request continues verbatim, or None."""
         return None if session is None else self._touch(session).find_continued(history)
 
-    def find_turns(self, session: str | None) -> SampledTurns:
-        """Return the sampled answers of a session; none without a session."""
-        return SampledTurns() if session is None else self._touch(session).turns
+    def find(self, session: str | None) -> Ledger | None:
+        """Return the ledger of a session; None without a session."""
+        return None if session is None else self._touch(session)
 
     def drop(self, session: str) -> None:
         """Remove a session."""

@@ -7,17 +7,29 @@ serving, and the endpoint of a collection for its run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from pydantic import ValidationError
 
 from nemo_gym.failures import InputError
 from nemo_gym.names import RUNS_ROUTE
-from nemo_gym.rollouts.control.run_control import RunControl
 from nemo_gym.rollouts.control.verbs import ControlRequest, ControlVerb
 
-Runs = Mapping[str, RunControl]
+_IN_PARALLEL = "num_samples_in_parallel"
+
+
+class Controlled(Protocol):
+    """A run that takes requests: `RunControl`, `GymControl`."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the state of the run as plain data."""
+
+    async def handle(self, verb: ControlVerb, request: ControlRequest) -> dict[str, Any]:
+        """Carry out a request, unless it is a dry run, and return its changes and the state after it."""
+
+
+Runs = Mapping[str, Controlled]
 """The runs of a process by name."""
 
 
@@ -50,7 +62,7 @@ def read_request(body: bytes) -> ControlRequest:
     except orjson.JSONDecodeError as error:
         raise InputError(f"the body is not JSON: {error}", code="invalid_request", status=422) from error
     except ValidationError as error:
-        listed = "; ".join(_describe_problem(each) for each in error.errors())
+        listed = "; ".join(dict.fromkeys(_describe_problem(each) for each in error.errors()))
         raise InputError(f"the request is not valid: {listed}", code="invalid_request", status=422) from error
 
 
@@ -60,4 +72,6 @@ def _describe_problem(problem: Mapping[str, Any]) -> str:
         return f"{field}: there is no such field; fields are {', '.join(ControlRequest.model_fields)}"
     if problem["type"] == "string_pattern_mismatch":
         return f"{field}: {problem['input']!r} is no rollout; write task/repeat, such as 3/0"
+    if _IN_PARALLEL in problem["loc"][:1]:  # a number or a word, of which the validator tells both
+        return f"{_IN_PARALLEL}: {problem['input']!r} is neither a whole number of at least 1 nor `auto`"
     return f"{field}: {problem['msg']}"

@@ -7,9 +7,8 @@ Stored files are never changed; every result is a new file. Builds on `plan`, `o
 - `reverify`: scores stored rollouts again without a policy
 - `reward_profile`: reward statistics per task
 - `comparison`: the difference between two runs of the same tasks
-- `score_tables`, `ranking`, `rank_plot`, `rank_page`: models ranked by their runs
+- `score_tables`, `ranking`, `rank_plot`: models ranked by their runs
 - `run_plan`: what a run can show, from the spread of an earlier one
 - `telling_tasks`: which tasks tell models apart
-- `report`: a run as one HTML file
 - `health`: signs of broken data and of reward hacking
 """

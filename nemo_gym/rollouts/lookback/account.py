@@ -2,7 +2,8 @@
 
 A run that is running or was killed has fewer rows than planned. A run that was resumed with other code holds the scores
 of several codes, and one mean over them is the score of none. A run with `until` has more rows of uncertain tasks, so
-that a mean of its rows is not its estimate. Rewards after tool calls that the environment failed say little of a model.
+that a mean of its rows is not its estimate. Rewards after tool calls that the environment failed, or of answers that
+broke their verifier, say little of a model.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_code
 from nemo_gym.rows.tool_errors import CauseKey, CountedError, read_tool_errors
-from nemo_gym.rows.verdict import read_reward
+from nemo_gym.rows.verdict import read_answer_fault, read_reward
 from nemo_gym.tables import write_number
 
 FIRST_CODE = "the first code"
@@ -84,6 +85,10 @@ class RunAccount:
     rows_with_failed_tools: int = 0
     failed_tools: dict[CauseKey, CountedError] = field(default_factory=dict)
     """The tool calls that failed by the environment's fault."""
+    broken: int = 0
+    """Rows whose answers broke their verifier."""
+    first_fault: str = ""
+    """The cause in the first of them."""
 
     @classmethod
     def open(cls, files: RunFiles) -> RunAccount:
@@ -109,6 +114,9 @@ class RunAccount:
         self.by_code.setdefault(read_code(row), CodeScores()).add(score)
         failed = [error for error in read_tool_errors(row) if error.call.is_environments]
         self.rows_with_failed_tools += bool(failed)
+        if (fault := read_answer_fault(row)) is not None:
+            self.broken += 1
+            self.first_fault = self.first_fault or fault
         for call, times in failed:
             first, earlier = self.failed_tools.get(call.cause_key, (call, 0))
             self.failed_tools[call.cause_key] = CountedError(first, earlier + times)
@@ -129,6 +137,11 @@ class RunAccount:
             yield f"{self.path}: {len(self.by_code)} codes scored the rows; {'; '.join(means)}"
         if self.failed_tools:
             yield f"{self.path}: {self._describe_failed_tools()}"
+        if self.broken:
+            yield (
+                f"{self.path}: {self.broken:,} of {self.rows:,} rollouts were scored 0 because their answers broke "
+                f"`verify` (`answer_fault`), first: {self.first_fault}"
+            )
 
     def describe_run(self) -> Iterator[str]:
         """Yield the sentences that the rows alone do not tell: all but those of their codes and tools."""

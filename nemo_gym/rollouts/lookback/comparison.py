@@ -24,7 +24,7 @@ from nemo_gym.metrics import (
     mean,
     read_measurements,
 )
-from nemo_gym.metrics.estimators import subtract
+from nemo_gym.metrics.estimators import is_without_spread, subtract
 from nemo_gym.rollouts.lookback.account import RunAccount
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.lookback.task_clusters import AgentTask, TaskKey, join_uneven
@@ -134,7 +134,7 @@ class RunComparison:
 
     @property
     def interval(self) -> Interval | None:
-        """Return the 95 % confidence interval of the difference, clustered by task; None below 2 pairs."""
+        """Return the 95 % confidence interval of the difference, clustered by task, or None as `compute_interval`."""
         return compute_interval([pair.difference for pair in self.pairs], self.clusters)
 
     @property
@@ -174,13 +174,15 @@ class RunComparison:
 
 
 def compute_interval(differences: Sequence[float], clusters: Sequence[Hashable] = ()) -> Interval | None:
-    """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 clusters.
+    """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 clusters or without a spread.
 
     `clusters`: that of each difference; without them each is of another task.
     """
     groups = group_by_cluster(differences, clusters)
     error = compute_clustered_standard_error(groups)
-    return None if error is None else confidence_interval(mean(differences), error, len(groups))
+    if error is None or is_without_spread(error, center := mean(differences)):
+        return None
+    return confidence_interval(center, error, len(groups))
 
 
 def list_clusters(keys: Iterable[TaskKey], *, whole_tasks: bool) -> list[Hashable]:

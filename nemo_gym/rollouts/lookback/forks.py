@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym import clock
-from nemo_gym.engines.attempts.plans import ReplayMode, ReplayPlan
 from nemo_gym.engines.attempts.record import AttemptRecord, RecordedCall, read_attempt
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import member
 from nemo_gym.metrics import Planned
+from nemo_gym.resources.recorded_tools import describe_given
+from nemo_gym.rollouts.lookback.fork_values import describe_values, read_values
 from nemo_gym.rollouts.lookback.reverify import find_task_row
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
@@ -38,11 +39,17 @@ from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 from nemo_gym.rollouts.run.control import ServeControl, StartControl
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
-from nemo_gym.rollouts.run.durable_attempts import DurableAttempts, describe_replay, find_replay_failure
+from nemo_gym.rollouts.run.durable_attempts import (
+    DurableAttempts,
+    describe_replay,
+    find_recorders,
+    find_replay_failure,
+    find_unsafe,
+)
 from nemo_gym.rollouts.run.execution import RunExecution, time_now
 from nemo_gym.rollouts.run.options import CollectOptions, DurabilityOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display
-from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, find_required_servers, is_server
+from nemo_gym.rollouts.run.required_servers import find_required_servers
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.calls import mark_shared_calls
@@ -50,6 +57,7 @@ from nemo_gym.rows.compose import add_fork, add_replay
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in, replace_identity
 from nemo_gym.rows.parts import read_agent
+from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
 from nemo_gym.transport import Caller
 from nemo_gym.transport.directory import server_block
 
@@ -79,10 +87,14 @@ class Parent(NamedTuple):
     turn: int
     calls: dict[str, int]
     """By model server, the calls that forks share."""
+    tools_until: float | None
+    """When the last tool had ended whose result forks share; None for all tools."""
     shared_tokens: int
     """The sampled tokens of the shared calls, which a fork does not pay."""
     later_tokens: int
     """Those of the calls after the turn: about what one fork pays."""
+    later_calls: int
+    """The calls after the turn: about what one fork makes."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -90,6 +102,8 @@ class Parent(NamedTuple):
             "repeat": self.identity.repeat,
             "attempt": self.folder.name,
             "turn": self.turn,
+            "shared_calls": sum(self.calls.values()),
+            "calls_per_fork": self.later_calls,
             "shared_tokens": self.shared_tokens,
             "tokens_per_fork": self.later_tokens,
         }
@@ -157,7 +171,9 @@ def _build_parent(
         counts[call.server] = counts.get(call.server, 0) + 1
     paid = sum(call.sampled_tokens for call in shared)
     whole = sum(call.sampled_tokens for call in record.list_answered())
-    return Parent(identity, agent, row, folder, wanted, counts, paid, whole - paid)
+    later = len(record.list_answered()) - len(shared)
+    until = _find_end_of_tools(calls, wanted)
+    return Parent(identity, agent, row, folder, wanted, counts, until, paid, whole - paid, later)
 
 
 def _find_policy(agent: str, config: Mapping[str, Any], record: AttemptRecord) -> str:
@@ -175,6 +191,18 @@ def _list_shared(record: AttemptRecord, calls: Sequence[RecordedCall], turn: int
     return [*calls[:turn], *(call for call in others if (call.completed_at or 0.0) <= end)]
 
 
+def _find_end_of_tools(calls: Sequence[RecordedCall], turn: int) -> float | None:
+    """Return a time after the tools that call `turn` asked for, and before those of the next; None without a next call.
+
+    It is the middle of the next call, so that the clocks of two machines may differ by half of it.
+    """
+    if turn >= len(calls):
+        return None
+    following = calls[turn]
+    assert following.completed_at is not None
+    return (following.started_at + following.completed_at) / 2
+
+
 @dataclass(slots=True)
 class ForkAttempts(DurableAttempts):
     """The attempts at forks."""
@@ -182,6 +210,13 @@ class ForkAttempts(DurableAttempts):
     mode: ReplayMode = ReplayMode.FORK
     parents: dict[RolloutId, tuple[Parent, int]] = field(default_factory=dict)
     """By the identity of a fork: its parent and its number."""
+    rows: Path | None = None
+    """The file of the forks' rows."""
+
+    async def end(self, *, is_complete: bool = True) -> list[str]:
+        notes = await DurableAttempts.end(self, is_complete=is_complete)
+        values = await asyncio.to_thread(read_values, self.rows) if self.rows is not None else []
+        return [*describe_values(values), *notes]
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         parent, number = self.parents[task.identity]
@@ -200,6 +235,7 @@ class ForkAttempts(DurableAttempts):
             mode=self.mode,
             source=parent.folder,
             calls=parent.calls,
+            tools_until=parent.tools_until,
             noise=[*options.replay_noise],
             strict=options.replay_strict,
             seed=number + 1,
@@ -216,7 +252,7 @@ class ForkAttempts(DurableAttempts):
         row: AnyRow = mark_shared_calls(result.row, parent.turn)
         if parent.turn:
             told = describe_replay(record, parent.folder.name, self.mode, self.options, seconds)
-            row = add_replay(row, told)
+            row = add_replay(row, told | describe_given(folder))
         identity = parent.identity
         about = {
             "parent": [identity.task, identity.repeat],
@@ -240,6 +276,16 @@ def plan_forks(parents: Sequence[Parent], forks: int) -> Iterator[tuple[PlannedA
             yield PlannedAttempt(identity, parent.agent, row), parent, number
 
 
+def refuse_unsafe(agents: Collection[str], config: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` if an agent uses a server whose calls must not be repeated."""
+    for agent, server in sorted(find_unsafe(agents, config).items()):
+        raise ConfigError(
+            f"`{agent}` cannot be forked: `{server}` says replay: unsafe, so its calls must not be repeated",
+            code="replay_unsafe",
+            remedy="Fork rollouts of environments whose tools have no effects outside of their sessions.",
+        )
+
+
 def check_output(settings: ForkSettings, run: StoredRun) -> None:
     """Raise `ConfigError` if the forks would be written over another run."""
     files = RunFiles.from_output(settings.output)
@@ -261,6 +307,7 @@ async def fork(
     """Make the forks of `parents` with the servers of `gym`. Raises `ConfigError`."""
     forks = list(plan_forks(parents, settings.forks))
     servers = find_required_servers({parent.agent for parent in parents}, gym.config)
+    refuse_unsafe({parent.agent for parent in parents}, gym.config)
     identity = _require_same(run, servers, gym, settings)
     journal = await asyncio.to_thread(_open, settings, run, identity, {each.identity for each, _, _ in forks})
     execution = RunExecution(
@@ -292,7 +339,10 @@ def _open(
     return open_journal(
         RunFiles.from_output(settings.output),
         identity,
-        {"started_at": time_now(), "settings": {"forked": str(run.files.rows), "turn": settings.turn}},
+        {
+            "started_at": time_now(),
+            "settings": {"forked": str(run.files.rows.absolute()), "turn": settings.turn},
+        },
         is_planned=planned.__contains__,
         existing=settings.existing,
         allowed=settings.allowed,
@@ -306,10 +356,11 @@ async def _begin(
     servers: Iterable[str],
     gym: DiscoveredGym,
 ) -> ForkAttempts:
-    models = sorted(name for name in servers if is_server(gym.config.get(name), MODEL_TYPE))
+    recorders = find_recorders(servers, gym.config)
     agents = AgentAttempter(caller, timeout_s=settings.limits.rollout_timeout_s)
-    attempts = ForkAttempts(agents, records, settings.options, caller, models, mode=settings.mode)
-    await attempts.tell_models()
+    attempts = ForkAttempts(agents, records, settings.options, caller, recorders, mode=settings.mode)
+    attempts.rows = settings.output
+    await attempts.tell_recorders()
     return attempts
 
 
@@ -353,7 +404,9 @@ def _count_planned(forks: Sequence[tuple[PlannedAttempt, Parent, int]]) -> dict[
 def describe_cost(parents: Sequence[Parent], forks: int) -> Iterator[str]:
     """Yield the calls and tokens that forks share and pay, one line per parent."""
     for parent in parents:
+        calls = sum(parent.calls.values())
         yield (
-            f"{parent.identity}: {forks:,} forks after call {parent.turn} share {parent.shared_tokens:,} sampled "
-            f"tokens and pay about {forks * parent.later_tokens:,}"
+            f"{parent.identity}: {forks:,} forks after call {parent.turn} share {calls:,} calls "
+            f"({parent.shared_tokens:,} sampled tokens) and make about {forks * parent.later_calls:,} "
+            f"({forks * parent.later_tokens:,})"
         )

@@ -14,7 +14,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -24,14 +24,18 @@ from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.lookback.account import RunAccount, describe_accounts, find_marks
 from nemo_gym.rollouts.lookback.renumbering import Renumbering, ShardFiles
 from nemo_gym.rollouts.lookback.renumbering import renumber as renumber_tasks
-from nemo_gym.rollouts.lookback.score_tables import read_manifest
+from nemo_gym.rollouts.lookback.score_tables import read_manifest, read_origin
 from nemo_gym.rollouts.lookback.stored import find_results
 from nemo_gym.rollouts.lookback.task_clusters import TaskClusters
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.output.manifest import Manifest
-from nemo_gym.rollouts.output.run_facts import find_other_settings
+from nemo_gym.rollouts.output.run_facts import (
+    build_common_identity,
+    find_other_settings,
+    read_facts,
+)
 from nemo_gym.rollouts.output.run_state import write_shards
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_content import task_digest
@@ -108,10 +112,47 @@ def merge_shards(
         shares_tasks = not renumber and rows.shares_tasks()
         results = metrics.run.results(_merge_planned(runs, numbering, shares_tasks=shares_tasks))
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(write_document(results))
-        write_shards(files, [*differences, *chain.from_iterable(each.describe_run() for each in accounts)])
+        _write_origin(files, runs, differences, accounts, metrics)
         files.manifest.unlink(missing_ok=True)  # a resume must not use that of the replaced run
     notes = [*metrics.run.notes, *differences, *_describe_copies(numbering), *describe_accounts(accounts)]
     return Merged(files, len(rows), metrics.scored, metrics.failures, results, notes, accounts)
+
+
+def _write_origin(
+    files: RunFiles,
+    runs: Sequence[RunFiles],
+    differences: Sequence[str],
+    accounts: Sequence[RunAccount],
+    metrics: _MergedMetrics,
+) -> None:
+    """Write what the shards lack and what they are."""
+    told = [*differences, *chain.from_iterable(each.describe_run() for each in accounts)]
+    manifests = [each for run in runs if (each := read_origin(run)) is not None]
+    identity = {} if differences else build_common_identity([each.identity for each in manifests])
+    write_shards(files, told, identity, _describe_start(manifests, accounts, metrics))
+
+
+def _describe_start(
+    manifests: Sequence[Manifest], accounts: Sequence[RunAccount], metrics: _MergedMetrics
+) -> dict[str, Any]:
+    """Return the start of a merged run in the form of a manifest's."""
+    starts = [start for each in manifests for start in each.starts]
+    plans = [account.progress.planned for account in accounts]
+    copies = sum(account.copies for account in accounts)
+    tags = [tag for each in manifests for tag in read_facts(each.identity, each.starts).tags]
+    ends = [each.starts[-1].get("end") for each in manifests if each.starts]
+    return {
+        "started_at": min(
+            (str(start["started_at"]) for start in starts if "started_at" in start), default=None
+        ),
+        "settings": {"tags": list(dict.fromkeys(tags))},
+        "end": "complete" if ends == ["complete"] * len(accounts) else "partial",
+        "counts": {
+            "planned": None if None in plans else sum(plan or 0 for plan in plans) - copies,
+            "completed": metrics.scored,
+            "failed": metrics.failures,
+        },
+    }
 
 
 def _compare_settings(runs: Sequence[RunFiles], may_differ: bool) -> list[str]:

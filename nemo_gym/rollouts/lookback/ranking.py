@@ -24,7 +24,7 @@ from nemo_gym.metrics import (
     group_by_cluster,
     mean,
 )
-from nemo_gym.metrics.estimators import compute_error_of_average, subtract
+from nemo_gym.metrics.estimators import compute_error_of_average, is_without_spread, subtract
 from nemo_gym.rollouts.lookback.comparison import list_clusters
 from nemo_gym.rollouts.lookback.score_tables import (
     ScoreTable,
@@ -243,7 +243,7 @@ def _describe_model(
     intervals = {
         name: confidence_interval(means[name], error, len({*columns[name].clusters}))
         for name, error in errors.items()
-        if error is not None
+        if error is not None and not is_without_spread(error, means[name])
     }
     if len(columns) > 1:
         means[OVERALL] = whole

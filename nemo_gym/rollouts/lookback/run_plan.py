@@ -118,6 +118,11 @@ def _read_tasks(path: Path) -> ScoreTable:
     """Return the scores of a run, its equal tasks as one: another copy of a task tells nothing of others."""
     table = read_scores(path)
     joined = table.join_equal_tasks()
+    if table.unscored:
+        joined.notes.append(
+            f"{path}: {table.unscored:,} tasks of the run have no reward, and the plan is of the others; --tasks "
+            "(+tasks=) plans another number"
+        )
     if copies := len(table.tasks) - len(joined.tasks):
         joined.notes.append(
             f"{path}: {copies:,} of {len(table.tasks):,} tasks repeat another one; the plan takes equal tasks for one"

@@ -36,10 +36,11 @@ from nemo_gym.rollouts.lookback.score_tables import (
     ScoredTask,
     label_runs,
     name_run,
-    read_manifest,
+    read_origin,
 )
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.lookback.task_clusters import TaskKey, find_clusters, join_uneven
+from nemo_gym.rollouts.output.expenses import read_expenses
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.inputs import refuse_repeats
 from nemo_gym.rollouts.output.manifest import Manifest
@@ -79,6 +80,8 @@ class Cell:
     """Mean tokens of a rollout."""
     seconds: float | None
     """Mean seconds of a rollout."""
+    cost: float | None
+    """Mean cost of a rollout; None for a run without prices."""
     phases: dict[str, float]
     """Mean seconds by phase."""
 
@@ -95,6 +98,8 @@ class TableRun:
     cells: Mapping[str, Cell]
     account: RunAccount
     scores: Mapping[str, Mapping[TaskKey, ScoredTask]] = field(repr=False)
+    spent: Mapping[str, Any] | None = None
+    """The expenses in its manifest; None for a run that counted none."""
 
 
 class PairedDifference(NamedTuple):
@@ -119,8 +124,26 @@ class RunTable:
     environments: tuple[str, ...]
     pairs: tuple[PairedDifference, ...]
     """Of any two runs, on each environment that both have; the earlier one of the table is `before`."""
-    differences: tuple[KeyDifference, ...]
-    """The keys of the configuration in which the runs differ."""
+    identities: tuple[object, ...] = field(repr=False)
+    """The identity of each run's manifest; None without one."""
+
+    @property
+    def differences(self) -> list[KeyDifference]:
+        """Return the keys of the configuration in which the runs differ."""
+        return find_differences(self.identities)
+
+    def select(self, places: Sequence[int]) -> RunTable:
+        """Return the table of the runs at these places alone, in their order here."""
+        places = sorted(places)
+        runs = tuple(self.runs[place] for place in places)
+        labels = {run.label for run in runs}
+        return RunTable(
+            self.score,
+            runs,
+            tuple(name for name in self.environments if any(name in run.cells for run in runs)),
+            tuple(pair for pair in self.pairs if {pair.before, pair.after} <= labels),
+            tuple(self.identities[place] for place in places),
+        )
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return a record for each run and environment, with all figures; lists of them make a data frame."""
@@ -131,6 +154,8 @@ class RunTable:
                 "environment": name,
                 "model": ", ".join(run.facts.models) or None,
                 "started_at": run.started_at,
+                "tags": ", ".join(run.facts.tags) or None,
+                **{f"sampling/{name}": value for name, value in run.facts.sampling.items()},
                 **{
                     key: value
                     for key, value in asdict(cell).items()
@@ -166,6 +191,7 @@ class RunTable:
                     **run.facts.to_json(),
                     "cells": {name: asdict(cell) for name, cell in run.cells.items()},
                     "notes": list(run.account.notes()),
+                    "spent": run.spent,
                 }
                 for run in self.runs
             ],
@@ -184,7 +210,7 @@ def read_run_table(
     """
     refuse_repeats(paths)
     whole = all(holds_text(RunFiles.from_existing(path).materialized_inputs) for path in paths)
-    manifests = [read_manifest(RunFiles.from_existing(path).manifest) for path in paths]
+    manifests = [read_origin(RunFiles.from_existing(path)) for path in paths]
     labels = label_runs(
         [name_run(path, each) for path, each in zip(paths, manifests, strict=True)],
         paths,
@@ -195,8 +221,8 @@ def read_run_table(
     )
     environments = tuple(dict.fromkeys(name for run in runs for name in sorted(run.cells)))
     pairs = tuple(_pair_all(runs, environments, whole_tasks=whole))
-    differences = find_differences([each.identity if each else None for each in manifests])
-    return RunTable(score, runs, environments, pairs, tuple(differences))
+    identities = tuple(each.identity if each is not None else None for each in manifests)
+    return RunTable(score, runs, environments, pairs, identities)
 
 
 def _read_run(
@@ -222,22 +248,22 @@ def _read_run(
             value = record.measurements.get(score) if is_scored(row) else None
             if identity in run.scored:
                 account.add_score(row, value)
-            told = ScoredTask(identity.task, task_title(row))
-            task = scores.setdefault(agent, {}).setdefault(key, told)
+            task = scores.setdefault(agent, {}).setdefault(key, ScoredTask(identity.task, task_title(row)))
             if value is not None:
                 task.scores.append(value)
-    start = manifest.starts[-1] if manifest is not None and manifest.starts else {}
+    starts = manifest.starts if manifest is not None else []
     return TableRun(
         path,
         label,
-        read_facts(manifest.identity, manifest.starts) if manifest is not None else RunFacts(),
-        start.get("started_at"),
+        read_facts(manifest.identity, starts) if manifest is not None else RunFacts(),
+        starts[-1].get("started_at") if starts else None,
         {
             agent: _build_cell(agent, each.result()["agent_metrics"], score)
             for agent, each in sorted(metrics.items())
         },
         account,
         scores,
+        read_expenses(starts),
     )
 
 
@@ -259,6 +285,7 @@ def _build_cell(agent: str, metrics: Mapping[str, Any], score: str) -> Cell:
         is_pass=not has_partial_rewards(metrics, score),
         tokens=metrics.get("mean/total_tokens", metrics.get("mean/output_tokens")),
         seconds=times.seconds if times else None,
+        cost=metrics.get("mean/cost"),
         phases=dict(times.phases) if times else {},
     )
 

@@ -63,6 +63,8 @@ class ScoreTable:
     rollouts: int = 0
     notes: list[str] = field(default_factory=list)
     """The sentences of the run's account: rows that lack, several codes, an estimate that is no mean of the rows."""
+    unscored: int = 0
+    """Tasks that the run plans and that have no score; 0 without its task rows."""
     whole_tasks: bool = True
     """Whether all fields of a task identify it, not its input alone."""
 
@@ -121,7 +123,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
     """
     score = score or DEFAULT_SCORE
     with closing(StoredRun(path)) as run:
-        manifest = read_manifest(run.files.manifest)
+        manifest = read_origin(run.files)
         table = ScoreTable(
             path,
             name_run(path, manifest),
@@ -130,6 +132,7 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             whole_tasks=whole_tasks,
         )
         keys, account = TaskKeys(run, whole=whole_tasks), run.open_account()
+        scored: set[int] = set()
         for identity in sorted(run.scored):
             row = ensure_identity(run.scored.row(identity), identity)
             agent, key = keys.find(identity, row)
@@ -141,8 +144,10 @@ def read_scores(path: Path, score: str | None = None, *, whole_tasks: bool = Tru
             if key not in tasks:
                 tasks[key] = ScoredTask(identity.task, task_title(row))
             tasks[key].scores.append(value)
+            scored.add(identity.task)
             table.rollouts += 1
             table.output_tokens += float(read_usage(row).get("output_tokens") or 0)
+        table.unscored = len({identity.task for identity in run.tasks} - scored)
         table.notes = list(account.notes())
     if not table.rollouts:
         raise ConfigError(f"no row of {path} has the score {score!r}", code="nothing_to_compare")
@@ -172,6 +177,11 @@ def read_tables(paths: Sequence[Path], score: str | None = None) -> list[ScoreTa
         tables = [table.join_equal_tasks(uneven) for table in tables]
         tables[0].notes.append(describe_uneven(len(uneven)))
     return tables
+
+
+def read_origin(files: RunFiles) -> Manifest | None:
+    """Return the manifest of a run, or what the shards of a merged one are; None without one that can be read."""
+    return read_manifest(files.manifest) or read_manifest(files.shards)
 
 
 def name_run(path: Path, manifest: Manifest | None) -> str:

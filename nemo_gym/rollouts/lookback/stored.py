@@ -10,7 +10,7 @@ from typing import Any
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import object_in
 from nemo_gym.rollouts.lookback.account import RunAccount
-from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.files import RunFiles, find_ending
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows, duplicate_row, parse_row
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -38,6 +38,12 @@ def find_results(rows: Path) -> RunFiles:
             remedy="Name the scored rows that a run has written to its +output_jsonl_fpath (gym: --output).",
         )
     return files
+
+
+def find_begun(rows: Path) -> RunFiles | None:
+    """Return the files of a durable run, even if it has no row yet; None without records of its attempts."""
+    files = RunFiles.from_output(rows) if find_ending(rows) is not None else None
+    return files if files is not None and files.attempts.is_dir() else None
 
 
 def _list_keys(row: AnyRow) -> str:
@@ -90,12 +96,16 @@ class IndexedRows(PlacedRows):
 class StoredRun:
     """A finished run: scored rows, failures, and the task rows sent to agents."""
 
-    def __init__(self, rows: Path, problems: list[str] | None = None) -> None:
+    def __init__(
+        self, rows: Path, problems: list[str] | None = None, *, may_have_begun: bool = False
+    ) -> None:
         """`rows` is the run's file of scored rows. Raises `ConfigError` if it is missing or damaged.
 
-        With `problems`, damaged lines are left out, and their descriptions are added to them.
+        With `problems`, damaged lines are left out, and their descriptions are added to them. `may_have_begun`: a run
+        that has records of attempts needs no row yet.
         """
-        self.files = find_results(rows)
+        begun = find_begun(rows) if may_have_begun else None
+        self.files = begun if begun is not None else find_results(rows)
         self.scored = IndexedRows(self.files.rows, unique=True, numbers_rows=True, problems=problems)
         self.failures = IndexedRows(self.files.failures, problems=problems)
         self.tasks = IndexedRows(self.files.materialized_inputs, problems=problems)

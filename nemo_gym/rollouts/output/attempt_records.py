@@ -17,16 +17,17 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from nemo_gym.engines.attempts.names import AttemptName, new_run
-from nemo_gym.engines.attempts.record import read_attempt
+from nemo_gym.engines.attempts.record import empty_record, read_attempt
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.manifest import Change, Manifest
 from nemo_gym.rows.identity import FinishedRollouts, RolloutId
+from nemo_gym.serving.durable.names import AttemptName, new_run
 
 _FOLDER = re.compile(r"(\d+)\.(\d+)\.a(\d+)", re.ASCII)
 _RUN_FILE = "run.json"
+_SPARE = "spare."
 _ENDED_FILE = "ended"
 """In the folder of an attempt that ended its rollout, so that no later start continues it."""
 
@@ -55,6 +56,9 @@ class AttemptRecords:
     """The number of the first attempt that this run may continue; 0 if it is not here."""
     written: int = 0
     """Bytes of the records that were deleted because their rows are safe."""
+    _spare: list[Path] = field(default_factory=list)
+    """Emptied folders, each of which becomes that of an attempt."""
+    _emptied: int = 0
 
     @classmethod
     def open(
@@ -78,6 +82,7 @@ class AttemptRecords:
                 code="records_unwritable",
                 remedy="Choose another +output_jsonl_fpath, or +durability=off.",
             ) from error
+        _delete_spare(folder)
         before = _read_run(folder)
         changes = [] if before is None else _find_changes(before, identity)
         run, earlier = new_run(), before["run"] if before is not None else None
@@ -103,7 +108,11 @@ class AttemptRecords:
     def name_next(self, identity: RolloutId) -> AttemptName:
         """Return the name of the next attempt at a rollout."""
         number = self._latest[identity] = self._latest.get(identity, -1) + 1
-        return AttemptName(self.run, *identity, number)
+        name = AttemptName(self.run, *identity, number)
+        if self._spare:
+            with suppress(OSError):  # the attempt makes a folder of its own
+                self._spare.pop().rename(self.folder / name.folder)
+        return name
 
     def may_continue(self, identity: RolloutId) -> bool:
         """Return whether an attempt at a rollout may have a record to continue."""
@@ -136,10 +145,23 @@ class AttemptRecords:
     def delete(self, identity: RolloutId) -> None:
         """Delete the records of all attempts at a rollout."""
         for number in range(self._latest.get(identity, -1) + 1):
-            self.written += _delete(self.folder / f"{identity.task}.{identity.repeat}.a{number}")
+            self.written += self._delete(self.folder / f"{identity.task}.{identity.repeat}.a{number}")
+
+    def _delete(self, folder: Path) -> int:
+        """Delete a record, and return its bytes. Its folder is kept for another attempt, if it had calls alone."""
+        with suppress(OSError):
+            if (size := empty_record(folder)) is not None:
+                self._emptied += 1
+                spare = self.folder / f"{_SPARE}{self._emptied}"
+                folder.rename(spare)
+                self._spare.append(spare)
+                return size
+        return _delete(folder)
 
     def end(self) -> Kept:
         """Return what is kept. A folder without a record is removed."""
+        _delete_spare(self.folder)
+        self._spare.clear()
         kept = measure(self.folder)
         if not kept.attempts:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -181,6 +203,11 @@ def _find_changes(before: Mapping[str, Any], identity: Mapping[str, Any]) -> lis
     """Return the changes for which no attempt is continued: all but those of which tasks and repeats a run has."""
     changes: Iterable[Change] = Manifest(before["identity"]).changes_to(identity)
     return [change for change in changes if not change.is_of_tasks and not change.extends]
+
+
+def _delete_spare(folder: Path) -> None:
+    for spare in folder.glob(f"{_SPARE}*"):
+        _delete(spare)
 
 
 def _delete(folder: Path) -> int:

@@ -112,7 +112,7 @@ def open_journal(
     files.make_folder()
     if existing is Existing.MOVE_ASIDE or not files.holds_results():
         notes += _move_aside(files, keeps_attempts=existing is Existing.RESUME)
-    manifest, changes = _compare(files, identity, allowed)
+    manifest, changes = compare_with_manifest(files, identity, allowed)
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
@@ -137,8 +137,11 @@ def _describe_settings(manifest: Manifest) -> Iterator[str]:
 
 
 def refuse_existing(files: RunFiles, existing: Existing) -> None:
-    """Raise `ConfigError` if the output folder cannot be used, or if files of an earlier run exist."""
+    """Raise `ConfigError` if the output cannot be written, as another process writes it, or for an earlier run."""
     files.check_folder()
+    for path in (each for form in files.forms() for each in (form.rows, build_journal_path(form.rows))):
+        if path.exists():
+            AppendFile(path).close()  # refuses while another process writes it
     other = files.find_other_form()
     if existing is Existing.RESUME and other is not None:
         raise ConfigError(
@@ -157,18 +160,22 @@ def refuse_existing(files: RunFiles, existing: Existing) -> None:
 
 
 def _move_aside(files: RunFiles, *, keeps_attempts: bool) -> list[str]:
-    for form in files.forms():
-        for path in (form.rows, build_journal_path(form.rows)):
-            if path.exists():
-                AppendFile(path).close()  # refuses while another process writes it
+    had_results = files.holds_results()
     aside = files.move_aside(keeps_attempts=keeps_attempts)
-    return [f"the files of the earlier run are now {aside.rows.name} and its companions"] if aside else []
+    if aside is None:
+        return []
+    if not had_results:
+        return [f"no rollout of the earlier run had ended; its files are now {aside.stem}*"]
+    return [f"the files of the earlier run are now {aside.rows.name} and its companions"]
 
 
-def _compare(
+def compare_with_manifest(
     files: RunFiles, identity: dict[str, Any], allowed: AllowedChanges
 ) -> tuple[Manifest, list[Change]]:
-    """Return the manifest of the run and the differences from it. Without a row, no code or engine has made one."""
+    """Return the manifest of the run and the differences from it. Without a row, no code or engine has made one.
+
+    Raises `ConfigError` for differences that are not allowed.
+    """
     manifest = Manifest.read(files.manifest)
     if manifest is None:
         resumes = bool(files.present())

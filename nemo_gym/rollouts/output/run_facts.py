@@ -66,19 +66,19 @@ class KeyDifference(NamedTuple):
 def read_facts(identity: object, starts: object = None) -> RunFacts:
     """Return the facts in an identity; none for another form. `starts`: the starts of its manifest.
 
-    The last start has the tags. Models that answered before a change are models of the run too.
+    The tags are those of all starts. Models that answered before a change are models of the run too.
     """
     config = _read_object(_read_object(identity).get("config"))
     sampling = read_params(_read_object(identity))
     starts = [*map(_read_object, starts)] if isinstance(starts, list) else []
-    tags = _read_object(starts[-1].get("settings")).get("tags") if starts else None
+    tags = (_read_object(start.get("settings")).get("tags") for start in starts)
     changed = tuple(_find_changes(starts))
     earlier = (str(change.before) for change in changed if _MODEL_FIELD.fullmatch(change.field))
     return RunFacts(
         tuple(dict.fromkeys((*earlier, *_find_models(config)))),
         tuple(_find_environments(config)),
         sampling,
-        tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
+        tuple(dict.fromkeys(str(tag) for own in tags if isinstance(own, list) for tag in own)),
         changed,
     )
 
@@ -105,6 +105,12 @@ def find_differences(identities: Sequence[object]) -> list[KeyDifference]:
         KeyDifference(key.removeprefix("config."), values)
         for key, values in _compare("", [*map(_read_object, identities)])
     ]
+
+
+def build_common_identity(identities: Sequence[object]) -> dict[str, Any]:
+    """Return the identity that runs have in common which differ in tasks, repeats, code and engines only."""
+    first = _read_object(identities[0]) if identities else {}
+    return {key: value for key, value in first.items() if key not in _PARTS}
 
 
 def find_other_settings(identities: Sequence[object]) -> list[KeyDifference]:

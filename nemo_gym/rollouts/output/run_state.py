@@ -140,12 +140,15 @@ class RunProgress:
         return None
 
 
-def write_shards(files: RunFiles, notes: Sequence[str]) -> None:
-    """Keep beside a merged run what its shards lack, for its readers; nothing if they lack nothing."""
-    if notes:
-        write_atomically(files.shards, dump_json({_NOTES: list(notes)}) + b"\n")
-    else:
-        files.shards.unlink(missing_ok=True)
+def write_shards(
+    files: RunFiles, notes: Sequence[str], identity: Mapping[str, Any], start: Mapping[str, Any]
+) -> None:
+    """Keep beside a merged run what its shards lack, and what they are: the file has the form of a manifest too.
+
+    A merged run has no manifest of its own, which a resume would take for that of its plan.
+    """
+    manifest = {"schema_version": 1, "identity": identity, "starts": [start]}
+    write_atomically(files.shards, dump_json({_NOTES: list(notes), **manifest}) + b"\n")
 
 
 def read_shards(files: RunFiles) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.equal_tasks import EqualTasks, refuse_repeated_files, row_digest
 from nemo_gym.rollouts.plan.plan import PlanSettings, RowPlace, build_shaper
-from nemo_gym.rollouts.plan.row_forms import refuse_array
+from nemo_gym.rollouts.plan.row_forms import refuse_other_form
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, RepeatedTask, RowFaults
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import has_verdict
@@ -52,6 +52,8 @@ class DatasetInspection:
     faults: RowFaults = field(default_factory=RowFaults)
     agents: Counter[str] = field(default_factory=Counter)
     """Tasks per agent."""
+    first_rows: dict[str, Location] = field(default_factory=dict)
+    """The first row that names each agent."""
     rollouts_of: Counter[str] = field(default_factory=Counter)
     """Rollouts per agent."""
     rows_with_reserved_keys: int = 0
@@ -117,10 +119,13 @@ class DatasetInspection:
             )
         return [*notes, *self.environment_notes]
 
-    def refuse_faults(self) -> None:
-        """Raise `ConfigError` with the faults, if there are any."""
+    def refuse_faults(self, *, leaves_none: bool = False) -> None:
+        """Raise `ConfigError` with the faults, if there are any. `leaves_none`: no row is left if they are skipped."""
         rows = "1 row is" if self.invalid == 1 else f"{self.invalid} rows are"
-        self.faults.refuse(f"{rows} malformed", "Correct them, or skip them with +skip_invalid_rows=true.")
+        skip = (
+            ": without them no row is left" if leaves_none else ", or skip them with +skip_invalid_rows=true"
+        )
+        self.faults.refuse(f"{rows} malformed", f"Correct them{skip}.")
 
 
 def inspect(settings: PlanSettings) -> DatasetInspection:
@@ -155,7 +160,7 @@ def _inspect_file(
     bounds = None if settings.routing.is_uniform else array("L")
     for number, content in islice(read_lines(locate(file.path)), settings.limit):
         if not rows:
-            refuse_array(file.path, content)
+            refuse_other_form(file.path, content)
         digest.update(content.strip() + b"\n")
         rows += 1
         copies: list[RepeatedTask] = []
@@ -187,6 +192,8 @@ def _note_task(
 ) -> None:
     """Note what a task says of its dataset: its tools, and whether it repeats another or is the result of one."""
     for task, _ in copies:
+        if task.source == task.agent:
+            inspection.first_rows.setdefault(task.agent, where)
         for tool in task.tools:
             if (task.agent, tool) not in inspection.tools:
                 inspection.tools[task.agent, tool] = where

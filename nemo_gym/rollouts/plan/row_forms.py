@@ -1,4 +1,5 @@
-"""Rows in the forms of others: a JSON array, `messages`, and tools of Chat Completions. They are named and converted.
+"""Rows in the forms of others, which are named and converted: JSON arrays, CSV, `messages`, tools of Chat Completions,
+and questions with answers.
 
 `find_foreign_parts` says what of a row has such a form, and `convert_row` makes a task row of it. A part that cannot be
 converted stays as it is, and is refused as in any row.
@@ -6,7 +7,7 @@ converted stays as it is, and is refused as in any row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,18 @@ _MESSAGES, _INPUT, _TOOLS, _FUNCTION = "messages", "input", "tools", "function"
 _REQUEST = (_MESSAGES, _INPUT, _TOOLS, "tool_choice", "temperature", "top_p", "parallel_tool_calls")
 """Members of a request that may stand beside the members of a task."""
 CHAT_FORM = "has the form of Chat Completions"
+QUESTION_FORM = "is a question beside its answer"
+CONVERTED_FORMS = (CHAT_FORM, QUESTION_FORM)
+"""Words of the faults whose rows `convert_row` makes tasks of."""
+_QUESTIONS, _ANSWERS, _EXPECTED = (
+    ("question", "problem", "prompt"),
+    ("answer", "expected_answer"),
+    "expected_answer",
+)
+_SOLUTION_END = "####"
+"""What stands before the answer at the end of a solution, as in GSM8K."""
+CSV_ENDINGS: Mapping[str, str] = {".csv": ",", ".tsv": "\t"}
+"""The separators of files with a table, by their ending."""
 
 
 def name_conversion(path: Path | str = "IN.jsonl") -> str:
@@ -25,8 +38,14 @@ def name_conversion(path: Path | str = "IN.jsonl") -> str:
     return f"gym dataset convert {path} -o {Path(path).parent / f'{stem}_tasks.jsonl'}"
 
 
-def refuse_array(path: Path, first_line: bytes) -> None:
-    """Raise `ConfigError` if a file is one JSON array instead of a row in each line."""
+def refuse_other_form(path: Path, first_line: bytes) -> None:
+    """Raise `ConfigError` if a file is one JSON array, or a table, instead of a row in each line."""
+    if path.suffix in CSV_ENDINGS and first_line.lstrip()[:1] != b"{":
+        raise ConfigError(
+            f"{path} is a table ({path.suffix[1:].upper()}); a dataset has one JSON object in each line (JSONL)",
+            code="dataset_table",
+            remedy=f"Convert it: {name_conversion(path)}",
+        )
     if first_line.lstrip()[:1] == b"[":
         raise ConfigError(
             f"{path} is a JSON array; a dataset has one JSON object in each line (JSONL)",
@@ -36,12 +55,14 @@ def refuse_array(path: Path, first_line: bytes) -> None:
 
 
 def find_foreign_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the places of a row that have the form of Chat Completions, each with what it has to be."""
+    """Yield the places of a row that have the form of others, each with what it has to be."""
     params = row.get(PARAMS_KEY)
     inner = params if isinstance(params, Mapping) else {}
     for place, holder in ((f"{PARAMS_KEY}.", inner), ("", row)):
         if _MESSAGES in holder and _INPUT not in inner:
             yield f"{place}{_MESSAGES}", f"{CHAT_FORM}: the conversation of a task is `{PARAMS_KEY}.{_INPUT}`"
+    if (question := _find_question(row)) is not None:
+        yield question, f"{QUESTION_FORM}: the conversation of a task is `{PARAMS_KEY}.{_INPUT}`"
     for number, tool in enumerate(_list_tools(inner)):
         if _is_nested(tool):
             yield (
@@ -51,7 +72,15 @@ def find_foreign_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def convert_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the task row of a row in the form of Chat Completions. Other members are kept. Raises `ValueError`."""
+    """Return the task row of a row in the form of others. Other members are kept. Raises `ValueError`."""
+    if (question := _find_question(row)) is not None:
+        answered = next(name for name in _ANSWERS if name in row)
+        if empty := [name for name in (question, answered) if not str(row[name]).strip()]:
+            raise ValueError(" and ".join(f"`{name}` is empty" for name in empty))
+        answer = str(row[answered])
+        kept = {key: row[key] for key in row if key not in _ANSWERS}
+        expected = answer.rpartition(_SOLUTION_END)[2].strip()
+        return {PARAMS_KEY: {_INPUT: row[question]}, **kept, "question": row[question], _EXPECTED: expected}
     params = row.get(PARAMS_KEY)
     request = dict(params) if isinstance(params, Mapping) else {}
     if PARAMS_KEY not in row:
@@ -68,11 +97,30 @@ def convert_row(row: Mapping[str, Any]) -> dict[str, Any]:
         # The conversion says what a request leaves open; a task leaves it open, too.
         request = {name: value for name, value in converted.items() if name != "store" or "store" in request}
     if _INPUT not in request:
-        raise ValueError(f"there is neither `{PARAMS_KEY}.{_INPUT}` nor `{_MESSAGES}`")
+        raise ValueError(
+            f"there is neither `{PARAMS_KEY}.{_INPUT}`, nor `{_MESSAGES}`, nor `question` with `answer`"
+        )
     if _list_tools(request):
         request[_TOOLS] = [_flatten(tool) if _is_nested(tool) else tool for tool in request[_TOOLS]]
     moved = {_MESSAGES} if PARAMS_KEY in row else {*_REQUEST}
     return {PARAMS_KEY: request, **{key: row[key] for key in row if key != PARAMS_KEY and key not in moved}}
+
+
+def find_lacking_columns(columns: Sequence[str]) -> str | None:
+    """Return in words the columns that a table of tasks lacks; None if it lacks none."""
+    if _INPUT in columns or _find_question(dict.fromkeys(columns, "")) is not None:
+        return None
+    question, answer = (" or ".join(f"`{name}`" for name in names) for names in (_QUESTIONS, _ANSWERS))
+    return f"one column for the question ({question}) and one for the answer ({answer})"
+
+
+def _find_question(row: Mapping[str, Any]) -> str | None:
+    """Return the member with the question of a row that has nothing of a task but a question and its answer."""
+    if PARAMS_KEY in row or _MESSAGES in row or _INPUT in row:
+        return None
+    answers = [row[name] for name in _ANSWERS if name in row]
+    is_answered = len(answers) == 1 and isinstance(answers[0], str | int | float)
+    return next((name for name in _QUESTIONS if is_answered and isinstance(row.get(name), str)), None)
 
 
 def _list_tools(request: Mapping[str, Any]) -> list[Any]:

@@ -18,7 +18,7 @@ from nemo_gym.inputs.prompts import PromptConfig, apply_prompt_to_row, refuse_li
 from nemo_gym.json_objects import MAX_DEPTH, find_long_integers, measure_form, object_in, parse_json
 from nemo_gym.rollouts.plan.line_spans import LineSpans
 from nemo_gym.rollouts.plan.routing import Routing, read_source
-from nemo_gym.rollouts.plan.row_forms import CHAT_FORM, find_foreign_parts, name_conversion
+from nemo_gym.rollouts.plan.row_forms import CONVERTED_FORMS, find_foreign_parts, name_conversion
 from nemo_gym.rows.compose import assign_agent, assign_skills, drop_reserved, replace_params
 from nemo_gym.rows.forms import AnyRow, TaskRow
 from nemo_gym.rows.keys import AGENT_REF_KEY, PARAMS_KEY
@@ -57,7 +57,9 @@ class RowFaults:
 
     def add(self, path: Path, line: int, error: FaultyRowError) -> None:
         self.count += len(error.faults)
-        if self.convertible is None and any(CHAT_FORM in fault.message for fault in error.faults):
+        if self.convertible is None and any(
+            form in fault.message for form in CONVERTED_FORMS for fault in error.faults
+        ):
             self.convertible = path
         for name, message in error.faults:
             fault = (path, f"{f' `{name}`' if name else ''} {message}")

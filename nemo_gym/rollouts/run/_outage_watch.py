@@ -20,6 +20,8 @@ from nemo_gym.transport import Caller, RetryBudget
 
 log = logging.getLogger(__name__)
 
+Outages = dict[str, Mapping[str, str]]
+"""By server: the endpoints that it cannot reach, with the cause."""
 EVERY_S = 0.5
 _ANSWER_WITHIN_S = 2.0
 _ONCE = RetryBudget(attempts=1, seconds=0.0)
@@ -33,13 +35,18 @@ async def log_outages(
     servers: Iterable[str],
     *,
     on_refused: Callable[[], None] = lambda: None,
+    outages: Outages | None = None,
     every_s: float = EVERY_S,
 ) -> AsyncIterator[None]:
     """While the block runs, log the endpoints that `servers` can't reach, and their recovery.
 
-    `on_refused` is called when an overloaded endpoint has rejected calls of a server.
+    `on_refused` is called when an overloaded endpoint has rejected calls of a server. `outages` are kept up to date.
     """
-    watches = [asyncio.create_task(_watch(caller, server, every_s, on_refused)) for server in sorted(servers)]
+    present = {} if outages is None else outages
+    watches = [
+        asyncio.create_task(_watch(caller, server, every_s, on_refused, present))
+        for server in sorted(servers)
+    ]
     try:
         yield
     finally:
@@ -48,9 +55,10 @@ async def log_outages(
         await asyncio.gather(*watches, return_exceptions=True)
 
 
-async def _watch(caller: Caller, server: str, every_s: float, on_refused: Callable[[], None]) -> None:
+async def _watch(
+    caller: Caller, server: str, every_s: float, on_refused: Callable[[], None], present: Outages
+) -> None:
     turns = itertools.count()
-    logged: dict[str, str] = {}
     known: dict[str, Mapping[str, Any]] = {}
     """Replica → its last counters. Each has outages and rejected calls of its own."""
     while True:
@@ -66,8 +74,9 @@ async def _watch(caller: Caller, server: str, every_s: float, on_refused: Callab
         if any(_refusals(stats) > _refusals(known[url]) for url, stats in fresh.items() if url in known):
             on_refused()
         known = {url: stats for url, stats in {**known, **fresh}.items() if url in replicas}
-        _log_changes(server, logged, seen := _outages(known.values()))
-        logged = seen
+        seen = _outages(known.values())
+        _log_changes(server, present.get(server, {}), seen)
+        present[server] = seen
 
 
 def _refusals(stats: Mapping[str, Any]) -> int:

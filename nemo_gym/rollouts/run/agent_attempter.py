@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import orjson
@@ -12,11 +13,12 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.transport import Caller, Deadline, Reply, read_reply_failure
-from nemo_gym.transport.context import SESSION_HEADER
+from nemo_gym.transport.context import CONTROLLED_HEADER, SESSION_HEADER
 
 if TYPE_CHECKING:
     from nemo_gym.rollouts.run.budgets import Budgets
 
+_CONTROLLED = {CONTROLLED_HEADER: "1"}
 _QUOTED_CHARACTERS = 500
 _LONGEST_HEAD_START_S = 2.0
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
@@ -45,8 +47,10 @@ class AgentAttempter:
         if timeout_s is not None:
             self._propagated_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)
 
-    async def attempt(self, task: PlannedAttempt, session: str | None = None) -> AttemptResult:
-        """Make an attempt. `session`: its name, if the caller gives it one."""
+    async def attempt(
+        self, task: PlannedAttempt, session: str | None = None, *, continues: bool = False
+    ) -> AttemptResult:
+        """Make an attempt. `session`: its name, if the caller gives it one. `continues`: it replays an earlier one."""
         propagated = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
         budgets, began = self._budgets, 0.0 if self._budgets is None else rollout_time()
         try:
@@ -55,21 +59,27 @@ class AgentAttempter:
                 "POST",
                 "/run",
                 body=task.body(),
-                headers=self._build_headers(task, session),
+                headers=self._build_headers(task, session, continues=continues),
                 session=session,
                 propagated=propagated,
             )
-        except GymError as error:
-            return error.failure
+        except (GymError, asyncio.CancelledError) as error:
+            if budgets is not None:
+                budgets.note_lost(task, began)
+            if isinstance(error, GymError):
+                return error.failure
+            raise
         result = read_reply(reply, task.agent)
         return result if budgets is None else budgets.note_reply(task, reply, result, began)
 
-    def _build_headers(self, task: PlannedAttempt, session: str | None) -> dict[str, str] | None:
-        """Return the headers that name the attempt and its budget; None for most runs, which send neither."""
+    def _build_headers(self, task: PlannedAttempt, session: str | None, *, continues: bool) -> dict[str, str]:
+        """Return the headers of an attempt: that its run has a control, its name and its budget, if it has any."""
         if session is None and self._budgets is None:
-            return None
-        named = {} if session is None else {SESSION_HEADER: session}
-        return named if self._budgets is None else named | self._budgets.build_headers(task)
+            return _CONTROLLED
+        named = _CONTROLLED if session is None else _CONTROLLED | {SESSION_HEADER: session}
+        return (
+            named if self._budgets is None else named | self._budgets.build_headers(task, continues=continues)
+        )
 
 
 def read_reply(reply: Reply, agent: str) -> AttemptResult:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
+from nemo_gym.config.spelling import spell_keys
 from nemo_gym.metrics import describe_times
 from nemo_gym.rollouts.output.manifest import describe_repository
 from nemo_gym.rollouts.run.failure_groups import failure_lines
@@ -42,10 +43,11 @@ def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None 
     for line in table:
         console.print(line)
     is_estimated = summary.estimate is not None and summary.estimate.pair is None
-    marks = _marks(summary.agents, table, has_estimate=is_estimated)
+    is_drawn = summary.estimate is not None
+    marks = _marks(summary.agents, table, is_drawn=is_drawn, has_estimate=is_estimated)
     about_overall = [_OVERALL] if summary.overall else []
     for text in (*marks, *about_overall, *_write_closing_lines(summary)):
-        console.print(fold_text(text, width), markup=False)
+        console.print(fold_text(spell_keys(text), width), markup=False)
 
 
 def agent_table(summary: CollectSummary, width: int | None) -> list[Text]:
@@ -76,21 +78,29 @@ def _columns(ks: Sequence[int], *, has_missing: bool, is_best: bool) -> list[Col
     return [
         Column("agent"),
         Column("tasks", rank=6, is_number=True),
-        Column("rollouts", rank=3, is_number=True),
+        Column("rollouts", rank=1 if has_missing else 3, is_number=True),
         Column("completed", rank=8, is_number=True),
         Column("truncated", rank=5, is_number=True),
         Column("failed", rank=1, is_number=True),
         Column("missing", rank=0 if has_missing else 4, is_number=True),
         Column("reward", is_number=True),
-        Column("95 % interval", rank=2, is_number=True),
+        Column("95 % interval", rank=1, is_number=True),
         *(
-            Column(f"{_FAMILY[is_best]}@{k}", rank=1 if k in (ks[0], ks[-1]) else 7, is_number=True)
+            Column(f"{_FAMILY[is_best]}@{k}", rank=_rank_k(ks, k, has_missing=has_missing), is_number=True)
             for k in ks
         ),
         Column("tokens", rank=5, is_number=True),
         Column("seconds", rank=5, is_number=True),
         Column("coverage", rank=9, is_number=True),
     ]
+
+
+def _rank_k(ks: Sequence[int], k: int, *, has_missing: bool) -> int:
+    """Return the rank of a column of k rollouts, which go before the interval of the mean.
+
+    Few tasks of a run that was interrupted have the last k.
+    """
+    return 2 if k == ks[0] else 7 if k != ks[-1] else 3 if has_missing else 2
 
 
 def _cells(agent: AgentSummary, ks: Sequence[int], *, is_best: bool) -> list[str]:
@@ -137,7 +147,10 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
         yield f"commit: {describe_repository(summary.repository)}"
     for event in summary.control:
         yield f"{event['verb']} at {event['at'][11:19]} by {event['by']}: {'; '.join(event['changes'])}"
-    yield from _expenses(summary.spent or {})
+    if summary.spent is not None:
+        from nemo_gym.rollouts.output.expenses import describe_expenses  # most runs count none
+
+        yield from describe_expenses(summary.spent)
     yield from _losses(summary)
     if summary.estimate is not None:
         from nemo_gym.rollouts.run.until_estimate import describe_closing
@@ -155,31 +168,12 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     yield f"next: {summary.next_command}"
 
 
-def _expenses(spent: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run has spent in all of its starts, by model, and by agent if there are several."""
-    if not spent:
-        return
-    has_prices = any(each["cost"] is not None for each in spent["models"])
-    yield f"spent: {_write_expense(spent, has_prices=has_prices)} in {duration(spent['seconds'])} of attempts"
-    for each in spent["models"]:
-        cost = "" if each["cost"] is None else f", cost {each['cost']:,.4f}"
-        yield (
-            f"  {each['role']} {each['model']} (`{each['server']}`): {each['calls']:,} calls, {each['input']:,} input "
-            f"({each['cached']:,} cached) and {each['output']:,} output tokens{cost}"
-        )
-    if len(spent["agents"]) > 1:
-        for agent, measured in spent["agents"].items():
-            yield f"  agent {agent}: {_write_expense(measured, has_prices=has_prices)}"
-
-
-def _write_expense(measured: Mapping[str, Any], *, has_prices: bool) -> str:
-    cost = f", cost {measured['cost']:,.4f}," if has_prices else ""
-    return f"{measured['tokens']:,} tokens{cost}"
-
-
-def _marks(agents: Sequence[AgentSummary], table: Sequence[Text], *, has_estimate: bool) -> Iterator[str]:
+def _marks(
+    agents: Sequence[AgentSummary], table: Sequence[Text], *, is_drawn: bool, has_estimate: bool
+) -> Iterator[str]:
     """Yield the meaning of intervals and of the mark at pass@k, for the columns that the table has.
 
+    `is_drawn`: the run drew its tasks, uncertain ones more often.
     `has_estimate`: the interval is that of an estimate, which says its own meaning.
     """
     titles = table[0].plain.split() if table else []
@@ -193,6 +187,8 @@ def _marks(agents: Sequence[AgentSummary], table: Sequence[Text], *, has_estimat
     if counts:
         of_agents = ", counted for each agent" if len(agents) > 1 else ""
         yield f"* without the tasks that have fewer than k rewards{of_agents}: {', '.join(counts)}"
+        if is_drawn:
+            yield "With --until, tasks with many rewards are uncertain ones: pass@k of a large k may be below pass@1."
     if "interval" in titles and not has_estimate and any(agent.ci95 for agent in agents):
         yield INTERVAL_MEANING
 

@@ -29,8 +29,8 @@ from nemo_gym.rollouts.run.execution import RunExecution, time_now
 from nemo_gym.rollouts.run.input_check import CheckedInput, check_input
 from nemo_gym.rollouts.run.preflight import EnginesFound, check_servers
 from nemo_gym.rollouts.run.progress import Display
-from nemo_gym.rollouts.run.required_servers import find_required_servers
-from nemo_gym.rollouts.run.row_check import leave_out_unfit_rows, refuse_unfit_rows
+from nemo_gym.rollouts.run.required_servers import find_required_servers, name_environment
+from nemo_gym.rollouts.run.row_check import ask_servers, leave_out_unfit_rows, refuse_unfit_rows
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, run_unless_stopped
 from nemo_gym.rollouts.run.summary import (
@@ -138,10 +138,14 @@ async def _open_budgets(settings: CollectSettings, checked: CheckedInput, execut
     from nemo_gym.rollouts.run.budgets import Budgets  # most runs have none
     from nemo_gym.rollouts.run.prices import list_model_servers
 
-    servers = list_model_servers(checked.inspection.agents, execution.gym.config, settings.prices)
-    budgets = Budgets(settings, servers, execution.stop.drain)
-    if len(execution.journal.finished):
-        await asyncio.to_thread(budgets.note_file, execution.journal.files.rows)
+    agents, config = checked.inspection.agents, execution.gym.config
+    servers = list_model_servers(agents, config, settings.prices)
+    environments = {agent: name_environment(agent, config) for agent in agents}
+    budgets = Budgets(settings, servers, execution.stop.drain, environments)
+    if execution.journal.resumed:
+        files = execution.journal.files
+        await asyncio.to_thread(budgets.note_files, files.rows, files.failures)
+    execution.counters.expenses = budgets
     return budgets
 
 
@@ -181,7 +185,7 @@ async def _check(
     if settings.skip_invalid_rows:
         checked = await run_unless_stopped(_leave_out_unfit_rows(checked, caller, servers), stop)
     else:
-        unfit = refuse_unfit_rows(caller, checked.plan, servers)
+        unfit = refuse_unfit_rows(ask_servers(caller, checked.environments), checked.plan, servers)
         checked.inspection.environment_notes += await run_unless_stopped(unfit, stop)
     return checked, servers, engines
 
@@ -190,12 +194,12 @@ async def _leave_out_unfit_rows(
     checked: CheckedInput, caller: Caller, servers: Mapping[str, Mapping[str, Any]]
 ) -> CheckedInput:
     """Return the input without the rows that their environments cannot read. Raises `ConfigError` if none is left."""
-    plan = await leave_out_unfit_rows(caller, checked.plan, servers)
+    plan = await leave_out_unfit_rows(ask_servers(caller), checked.plan, servers)
     if not plan.unfit:
         return checked
     inspection = await asyncio.to_thread(inspect, plan)
     if not inspection.rollouts:
-        inspection.refuse_faults()
+        inspection.refuse_faults(leaves_none=True)
     return CheckedInput(plan, inspection)
 
 

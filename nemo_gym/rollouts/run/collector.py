@@ -22,6 +22,7 @@ from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
 from nemo_gym.rollouts.run.answer import AttemptResult, Failed, Scored, classify
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.options import RunLimits as RunLimits
+from nemo_gym.rollouts.run.sources import OpenSource
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules, wait_for_first
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.transport.deadline import Timer
@@ -115,6 +116,7 @@ class Collector:
         """Workers that have not decided to exit."""
         self._broken: list[BaseException] = []
         self._source: Iterator[PlannedAttempt] = iter(())
+        self._open: OpenSource | None = None
         self._may_spawn = False
         self._resumed: asyncio.Event | None = None
         """Set at the end of a pause; None while there is none."""
@@ -127,9 +129,12 @@ class Collector:
     async def run(self, plan: Iterable[PlannedAttempt]) -> None:
         """Return when every planned rollout is settled, or when the run was stopped and nothing is in flight.
 
-        Raises the error that made it impossible to continue (a full disk, a deleted dataset), after draining.
+        The rollouts of an open source are settled, by `on_settled`, also if their agents want no row. Raises the error
+        that made it impossible to continue (a full disk, a deleted dataset), after draining.
         """
         self._source, self._may_spawn = iter(plan), True
+        if isinstance(plan, OpenSource):
+            self._open, plan.on_ready = plan, self._go_on
         self._clock = asyncio.get_running_loop().time
         self._spawn()
         work = asyncio.create_task(self._wait_for_workers())
@@ -137,9 +142,11 @@ class Collector:
             await wait_for_first(work, self._stop.draining)
             if not work.done():
                 self.resume()
+                self._end_source()
                 await wait_for_first(work, self._stop.cancelling, timeout=self._note_stop())
         finally:
             self._may_spawn = False
+            self._end_source()
             for worker in self._workers:
                 worker.cancel()
             await work
@@ -165,7 +172,10 @@ class Collector:
 
     def _spawn(self) -> None:
         """Spawn workers up to the window; each exits when the plan is empty or the window has shrunk."""
-        while self._may_spawn and self._active < self._window.size:
+        most = self._window.size
+        if self._open is not None:
+            most = self._open.bound(most, self._counters.in_flight)
+        while self._may_spawn and self._active < most:
             self._active += 1
             worker = _Worker()
             worker.task = asyncio.create_task(self._work(worker))
@@ -177,9 +187,26 @@ class Collector:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._broken.append(error)
 
+    def _go_on(self) -> None:
+        """Spawn workers for what has come into an open source."""
+        if not self._stop.requested:
+            self._may_spawn = True
+            self._spawn()
+
+    def _end_source(self) -> None:
+        """Start nothing more of an open source."""
+        if self._open is not None:
+            self._open.on_ready = lambda: None
+            self._open.close()
+
     async def _wait_for_workers(self) -> None:
-        while self._workers:
-            await asyncio.wait(self._workers)
+        while True:
+            while self._workers:
+                await asyncio.wait(self._workers)
+            if self._open is None or not await self._open.wait_for_more():
+                return
+            self._go_on()
+            await asyncio.sleep(0)
 
     async def _work(self, worker: _Worker) -> None:
         try:
@@ -237,6 +264,8 @@ class Collector:
             self._window.note_failed(result.failure)
             if not result.persist:
                 self._counters.discarded += 1
+                if self._open is not None and self._on_settled is not None:
+                    self._on_settled(planned, result)
                 return
             due = result.is_retryable and self._has_attempts_left(planned)
             line = result.to_line(planned, terminal=not due, failed_at=clock.wall_clock())

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from nemo_gym.rollouts.control.clocks import Clocks
 from nemo_gym.rollouts.control.events import Carried, EventLog, carry_over
@@ -98,6 +99,10 @@ def build_drain(stop: Stop) -> Callable[[], None]:
     return lambda: stop.drain(reason)
 
 
-def count_rollouts(counters: RunCounters) -> dict[str, int]:
-    """Return the counts of a run's state."""
-    return {**read_counts(counters), "settled": counters.settled}
+def count_rollouts(counters: RunCounters) -> dict[str, Any]:
+    """Return the counts of a run's state, its outages, and what it has spent, if it counts that."""
+    told: dict[str, Any] = {**read_counts(counters), "settled": counters.settled}
+    outages = [f"`{server}`: {cause}" for server, each in counters.outages.items() for cause in each.values()]
+    if outages:
+        told["outages"] = outages
+    return told if counters.expenses is None else {**told, "spent": counters.expenses.measure()}

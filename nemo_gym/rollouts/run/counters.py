@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,6 +19,13 @@ class Aim(Protocol):
     """The present knowledge of a run with `until`."""
 
     def describe(self) -> str: ...
+
+
+class Expenses(Protocol):
+    """The expenses of a run with budgets or prices."""
+
+    def measure(self) -> dict[str, float]:
+        """Return `tokens`, `cost` and `seconds` by now."""
 
 
 @dataclass(slots=True)
@@ -67,6 +75,8 @@ class RunCounters:
     """Rollouts that failed finally, by the class of the last failure."""
     failure_groups: FailureGroups = field(default_factory=FailureGroups)
     """The same failures by cause."""
+    outages: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """By server: the endpoints that it waits for, with the cause."""
     truncations: Counter[str] = field(default_factory=Counter)
     """Truncated rollouts, by the reason."""
     rewards: dict[str, RewardTotal] = field(default_factory=dict)
@@ -75,6 +85,8 @@ class RunCounters:
     """The window of `num_samples_in_parallel=auto`."""
     aim: Aim | None = None
     """The aim of `until`. The rollouts of the plan are then those that it is expected to take."""
+    expenses: Expenses | None = None
+    """The expenses of a run that counts them."""
 
     @property
     def scored(self) -> int:

@@ -219,7 +219,7 @@ def no_gym_in(folder: Path, others: Sequence[str] = ()) -> ConfigError:
     return ConfigError(
         "\n  ".join((f"no gym runs in this folder ({folder})", *others)),
         code="no_gym_here",
-        remedy="Start one here with ng_run (gym env start), or name the head server of another gym: "
+        remedy="Start one here with gym env start (ng_run), or name the head server of another gym: "
         "+head_server.host=HOST +head_server.port=PORT (gym: --head HOST:PORT), and +tls.ca=… if it uses TLS.",
     )
 
@@ -228,7 +228,7 @@ def _no_gym(url: str, detail: str) -> ConfigError:
     return ConfigError(
         f"no head server answers at {url} ({detail})",
         code="no_gym",
-        remedy="Start the servers with ng_run, or set their head server with "
+        remedy="Start the servers with gym env start (ng_run), or set their head server with "
         "+head_server.host=… +head_server.port=…, and +tls.ca=… if it uses TLS.",
         peer=url,
     )

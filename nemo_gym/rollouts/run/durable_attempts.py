@@ -9,29 +9,39 @@ begins afresh.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
 
 from nemo_gym import clock
-from nemo_gym.engines.attempts.plans import ReplayMode, ReplayPlan
 from nemo_gym.engines.attempts.record import AttemptRecord, read_attempt
 from nemo_gym.engines.attempts.replay import MISSING, STALE, build_mismatch_failure
 from nemo_gym.engines.record.tape import MISMATCH
 from nemo_gym.failures import Boundary, ConfigError, Failure
+from nemo_gym.json_objects import member
+from nemo_gym.resources.recorded_tools import describe_given
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, Failed, Scored
 from nemo_gym.rollouts.run.options import DurabilityOptions
-from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
+from nemo_gym.rollouts.run.required_servers import (
+    MODEL_TYPE,
+    find_required_servers,
+    is_server,
+    runs_rows,
+)
 from nemo_gym.rows.compose import add_replay, append_replay
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.verdict import describe_failure, is_judge_failure
+from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
 from nemo_gym.transport import Caller, Deadline, RetryBudget, read_reply_failure
 from nemo_gym.transport.control import DURABLE_RUNS
+from nemo_gym.transport.directory import server_block
 
 _ANSWERS_WITHIN_S, _LAST_WITHIN_S = 30.0, 2.0
 _LOST = (MISMATCH, STALE, MISSING)
@@ -53,10 +63,12 @@ class DurableAttempts:
     records: AttemptRecords
     options: DurabilityOptions
     caller: Caller
-    models: Sequence[str]
-    """The model servers that record."""
+    recorders: Sequence[str]
+    """The servers that record: all model servers, and tool servers that say so."""
     continued: int = 0
     """The attempts that went on where an earlier one had ended, to a row that says so."""
+    unsafe: Mapping[str, str] = field(default_factory=dict)
+    """By agent, the server because of which no attempt of it is replayed (`replay: unsafe`)."""
     strayed: list[str] = field(default_factory=list)
     """Why attempts could not go on where an earlier one had ended."""
     _ended: dict[RolloutId, _Ended] = field(default_factory=dict)
@@ -64,7 +76,7 @@ class DurableAttempts:
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         """Make an attempt, which continues the one before if that was interrupted."""
         source = None
-        if self.records.may_continue(task.identity):
+        if task.agent not in self.unsafe and self.records.may_continue(task.identity):
             source = await asyncio.to_thread(self.records.find_longest, task.identity)
         name = self.records.name_next(task.identity)
         recorded = 0
@@ -73,12 +85,13 @@ class DurableAttempts:
             plan = self.build_plan(source)
             await asyncio.to_thread(plan.write, self.records.folder / name.folder)
         began = clock.monotonic()
-        result = await self.agents.attempt(task, str(name))
+        result = await self.agents.attempt(task, str(name), continues=source is not None)
         folder = self.records.folder / name.folder
         if source is not None:
             seconds = clock.monotonic() - began
             record = await asyncio.to_thread(read_attempt, folder)
-            result = self.check_replay(result, record, recorded, source.name, seconds)
+            given = await asyncio.to_thread(describe_given, folder)
+            result = self.check_replay(result, record, recorded, source.name, seconds, given)
         await self._note_end(task.identity, result, folder)
         return result
 
@@ -94,11 +107,18 @@ class DurableAttempts:
         )
 
     def check_replay(
-        self, result: AttemptResult, record: AttemptRecord, recorded: int, source: str, seconds: float
+        self,
+        result: AttemptResult,
+        record: AttemptRecord,
+        recorded: int,
+        source: str,
+        seconds: float,
+        given: Mapping[str, Any] = MappingProxyType({}),
     ) -> AttemptResult:
         """Return the result of an attempt that replays the `recorded` calls of the attempt `source`.
 
-        The result has an account of the replay, or is the failure of an attempt that did not repeat the other one.
+        `given` describes the tools whose recorded results it got. The result has an account of the replay, or is the
+        failure of an attempt that did not repeat the other one.
         """
         failure = find_replay_failure(recorded, record, result, self.options)
         if failure is not None:
@@ -108,19 +128,21 @@ class DurableAttempts:
         assert isinstance(result, AgentAnswer)
         self.continued += 1
         about = describe_replay(record, source, ReplayMode.CONTINUE, self.options, seconds)
+        about |= given
         encoded = append_replay(result.encoded, about) if result.encoded is not None else None
         return AgentAnswer(add_replay(result.row, about), encoded)
 
     async def _note_end(self, identity: RolloutId, result: AttemptResult, folder: Path) -> None:
         """Decide whether the next attempt at the rollout may continue this one."""
-        if not isinstance(result, Failure) or not _is_continuable(result):
+        failure = _find_failure(result)
+        if failure is None or not _is_continuable(failure):
             self.records.refuse_earlier(identity)
             self._ended.pop(identity, None)
             return
         record = await asyncio.to_thread(read_attempt, folder)
-        ended = _Ended(result, len(record.list_answered()))
+        ended = _Ended(failure, len(record.list_answered()))
         before = self._ended.get(identity)
-        if before is not None and (before.failure.code, before.calls) == (result.code, ended.calls):
+        if before is not None and (before.failure.code, before.calls) == (failure.code, ended.calls):
             self.records.refuse_earlier(identity)
         self._ended[identity] = ended
 
@@ -135,11 +157,11 @@ class DurableAttempts:
         elif is_failed and not may_continue:
             self.records.mark_ended(identity)
 
-    async def tell_models(self) -> None:
-        """Tell every process of the model servers of the run. Raises `ConfigError` if one cannot record it."""
+    async def tell_recorders(self) -> None:
+        """Tell every process of the servers that record the run. Raises `ConfigError` if one cannot record it."""
         about = {"run": self.records.run, "durability": self.options.durability}
         folder = self.records.folder.resolve()
-        for server in self.models:
+        for server in self.recorders:
             if self.records.earlier_run is not None:
                 await self._post(server, {"run": self.records.earlier_run}, is_last=True)
             for written in await self._post(server, {**about, "folder": str(folder)}):
@@ -153,11 +175,11 @@ class DurableAttempts:
                     ) from error
 
     async def end(self, *, is_complete: bool = True) -> list[str]:
-        """Tell the model servers that a complete run has ended. Return notes for the closing table.
+        """Tell the recording servers that a complete run has ended. Return notes for the closing table.
 
         One that was stopped ends at once. The start that resumes it tells them.
         """
-        for server in self.models if is_complete else ():
+        for server in self.recorders if is_complete else ():
             await self._post(server, {"run": self.records.run}, is_last=True)
         kept = await asyncio.to_thread(self.records.end)
         return list(self._describe(kept.attempts, kept.bytes))
@@ -166,6 +188,9 @@ class DurableAttempts:
         if self.records.changes:
             listed = "; ".join(map(str, self.records.changes[:3]))
             yield f"interrupted attempts of the earlier start began afresh, because the run has changed: {listed}"
+        if self.unsafe:
+            servers = ", ".join(f"`{name}`" for name in sorted(set(self.unsafe.values())))
+            yield f"interrupted attempts begin afresh, because of replay: unsafe of {servers}"
         if self.continued:
             yield (
                 f"{_count_attempts(self.continued)} went on where an earlier one was interrupted (`_ng_replay` in "
@@ -183,7 +208,7 @@ class DurableAttempts:
         )
 
     async def _post(self, server: str, body: Mapping[str, Any], *, is_last: bool = False) -> list[str | None]:
-        """Post to every process of a model server, and return the names that they wrote."""
+        """Post to every process of a server, and return the names that they wrote."""
         urls = self.caller.directory.replicas(server)
         by_url = self.caller.narrow_to_urls(urls, RetryBudget(attempts=1) if is_last else None)
         within_s, dumped = _LAST_WITHIN_S if is_last else _ANSWERS_WITHIN_S, orjson.dumps(body)
@@ -214,11 +239,32 @@ async def begin_durable(
     servers: Collection[str],
     config: Mapping[str, Any],
 ) -> DurableAttempts:
-    """Return the attempts of a durable run, after its model servers were told. Raises `ConfigError`."""
-    models = sorted(name for name in servers if is_server(config.get(name), MODEL_TYPE))
-    attempts = DurableAttempts(agents, records, options, caller, models)
-    await attempts.tell_models()
+    """Return the attempts of a durable run, after its servers were told. Raises `ConfigError`."""
+    recorders, unsafe = find_recorders(servers, config), find_unsafe(servers, config)
+    attempts = DurableAttempts(agents, records, options, caller, recorders, unsafe=unsafe)
+    await attempts.tell_recorders()
     return attempts
+
+
+def find_recorders(servers: Iterable[str], config: Mapping[str, Any]) -> list[str]:
+    """Return the servers that record durable attempts: model servers, and those of recorded tools and snapshots."""
+
+    def records(name: str) -> bool:
+        replay = member(server_block(config.get(name) or {}) or {}, "replay")
+        return is_server(config.get(name), MODEL_TYPE) or replay in ("recorded", "snapshot")
+
+    return sorted(filter(records, servers))
+
+
+def find_unsafe(servers: Iterable[str], config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the agents that use a server with `replay: unsafe`, each with that server."""
+    found = {}
+    for agent in servers:
+        needed = find_required_servers([agent], config) if runs_rows(config.get(agent)) else {}
+        unsafe = (name for name, each in needed.items() if member(server_block(each), "replay") == "unsafe")
+        if (server := next(unsafe, None)) is not None:
+            found[agent] = server
+    return found
 
 
 def count_replayed(record: AttemptRecord) -> int:
@@ -270,6 +316,13 @@ def _find_mismatch(recorded: int, record: AttemptRecord, result: AttemptResult) 
     else:
         return None
     return build_mismatch_failure(text).failure
+
+
+def _find_failure(result: AttemptResult) -> Failure | None:
+    """Return the failure of an attempt: its own, or that of a judge, whose answer is a row without a verdict."""
+    if isinstance(result, Failure):
+        return result
+    return describe_failure(result.row) if is_judge_failure(result.row) else None
 
 
 def _is_continuable(failure: Failure) -> bool:

@@ -19,7 +19,7 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._window import AutoWindow, Window, build_window
 from nemo_gym.rollouts.run.answer import Failed, Scored
-from nemo_gym.rollouts.run.collector import Attempter, Collector
+from nemo_gym.rollouts.run.collector import Attempter, Collector, ResultSink
 from nemo_gym.rollouts.run.control import StartControl
 from nemo_gym.rollouts.run.counters import RewardTotal, RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
@@ -186,13 +186,14 @@ class RunExecution:
             is_drawn = self.until is not None
             write = self.materialized.written_as_drawn if is_drawn else self.materialized.write_from
             plan = write(plan)
+        output: ResultSink = self.journal
         if self.budgets is not None:
-            plan = self.budgets.limit_starts(plan)
+            plan, output = self.budgets.limit_starts(plan), self.budgets.keep(output)
         if self._budget is not None:
             plan, attempter = self._budget.limit_starts(plan), self._budget.time_attempts(attempter)
         collector = Collector(
             attempter,
-            self.journal,
+            output,
             self.counters,
             limits=self.limits,
             rules=StopRules(
@@ -204,10 +205,10 @@ class RunExecution:
             on_settled=self._note,
             window=self._window,
         )
-        collector.on_tuned = self.on_tuned
+        collector.on_tuned, refused = self.on_tuned, collector.note_refused
         try:
             async with (
-                log_outages(self.caller, self.servers, on_refused=collector.note_refused),
+                log_outages(self.caller, self.servers, on_refused=refused, outages=self.counters.outages),
                 show_progress(self.counters, display),
                 self.control.control(collector, whole, self.stop, self.counters),
             ):

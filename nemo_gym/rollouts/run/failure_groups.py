@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -51,6 +51,8 @@ class FailureGroup:
     """True if another attempt may succeed without a change."""
     rows: tuple[RowPlace, ...] = ()
     """The first rows in the file of failures, if the failures were read from it."""
+    settled: int = 0
+    """Failures read from that file whose rollout has a row by now: it was attempted again."""
 
     def lines(self, logs: Path | None = None) -> Iterator[str]:
         """Yield the text for a person. `logs` is the folder with a log for each server."""
@@ -67,7 +69,7 @@ class FailureGroup:
             yield f"    -> {self.remedy}"
 
     def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "rows"}
+        return {name: value for name, value in asdict(self).items() if name not in ("rows", "settled")}
 
 
 class FailureGroups:
@@ -77,9 +79,15 @@ class FailureGroups:
         self._groups: dict[tuple[str, str, str], FailureGroup] = {}
 
     def note(
-        self, identity: RolloutId, failure_class: str, failure: Failure, place: RowPlace | None = None
+        self,
+        identity: RolloutId,
+        failure_class: str,
+        failure: Failure,
+        place: RowPlace | None = None,
+        *,
+        is_settled: bool = False,
     ) -> None:
-        """Add the final failure of a rollout. `place` is that of its row."""
+        """Add the failure of a rollout. `place` is that of its row; `is_settled`: the rollout has a scored one."""
         key = _build_key(failure_class, failure)
         if key not in self._groups and len(self._groups) >= _MOST_GROUPS:
             key = (failure_class, "", "")
@@ -88,7 +96,8 @@ class FailureGroups:
                 key = (failure_class, "", "")
         group = self._groups.get(key) or _new_group(identity, failure_class, failure)
         rows = (*group.rows, place) if place is not None and len(group.rows) < _EXAMPLES else group.rows
-        self._groups[key] = replace(group, count=group.count + 1, rows=rows)
+        settled = group.settled + is_settled
+        self._groups[key] = replace(group, count=group.count + 1, rows=rows, settled=settled)
 
     def take_back(self, failure_class: str, failure: Failure) -> None:
         """Forget one failure. The example of its group stays while the group has others."""
@@ -98,15 +107,18 @@ class FailureGroups:
         if not group.count:
             del self._groups[key]
 
-    def note_row(self, identity: RolloutId, row: AnyRow, place: RowPlace | None = None) -> None:
-        """Add a stored failure row."""
+    def note_row(
+        self, identity: RolloutId, row: AnyRow, place: RowPlace | None = None, *, is_settled: bool = False
+    ) -> None:
+        """Add a stored failure row. `place`, `is_settled`: as for `note`."""
         try:
             require_readable(row, f"the row of {identity}")
         except ConfigError as error:
-            self.note(identity, error.failure.kind, error.failure, place)
+            self.note(identity, error.failure.kind, error.failure, place, is_settled=is_settled)
             return
         failure = describe_failure(row)
-        self.note(identity, read_failure_class(row) or failure.code, failure, place)
+        failure_class = read_failure_class(row) or failure.code
+        self.note(identity, failure_class, failure, place, is_settled=is_settled)
 
     def rank_groups(self) -> list[FailureGroup]:
         """Return the groups, the largest first."""
@@ -118,13 +130,19 @@ def _build_key(failure_class: str, failure: Failure) -> tuple[str, str, str]:
     return failure_class, cause, str(failure.peer)
 
 
-def group_file(path: Path) -> list[FailureGroup]:
-    """Return the groups of all failed attempts in a plain file, the largest first, with the places of their rows."""
+def group_file(path: Path, scored: Container[RolloutId] = ()) -> list[FailureGroup]:
+    """Return the groups of all failed attempts in a plain file, the largest first, with the places of their rows.
+
+    `scored`: the rollouts that have a row.
+    """
     groups, start = FailureGroups(), 0
     with path.open("rb") as file:
         for line in file:
             row = object_in(line.removeprefix(BYTE_ORDER_MARK)) or {}
-            groups.note_row(identity_in(row) or RolloutId(-1, 0), row, (start, len(line)))
+            identity = identity_in(row)
+            is_settled = identity is not None and identity in scored
+            place = (start, len(line))
+            groups.note_row(identity or RolloutId(-1, 0), row, place, is_settled=is_settled)
             start += len(line)
     return groups.rank_groups()
 

@@ -18,12 +18,13 @@ from nemo_gym.config.problems import ConfigErrors, InputChecks, Location, Proble
 from nemo_gym.config.pydantic_problems import find_faults
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.journal import refuse_existing
-from nemo_gym.rollouts.output.manifest import Manifest
+from nemo_gym.rollouts.output.journal import Existing, compare_with_manifest, refuse_existing
+from nemo_gym.rollouts.output.manifest import Manifest, build_identity
+from nemo_gym.rollouts.output.task_matching import find_numbers
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE
-from nemo_gym.rollouts.run.required_servers import refuse_same_agents, require_agents
+from nemo_gym.rollouts.run.required_servers import find_required_servers, refuse_same_agents, require_agents
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.until_target import read_target
 from nemo_gym.rows.keys import PARAMS_KEY
@@ -39,17 +40,21 @@ class CheckedInput(NamedTuple):
 
     plan: PlanSettings
     inspection: DatasetInspection
+    environments: frozenset[str] = frozenset()
+    """Those that have checked their rows."""
 
 
 def check_input(
     settings: CollectSettings,
     config: Mapping[str, Any] | ConfigError,
     find_elsewhere: Callable[[str], str | None] = lambda agent: None,
+    check_rows: Callable[[PlanSettings], list[str]] = lambda plan: [],
 ) -> CheckedInput:
     """Return plan and datasets after all checks. Raises `ConfigError` with all problems.
 
     `config` is the configuration of the gym, or the error for which it is unknown: then its agents are unknown too.
-    `find_elsewhere`: as for `require_agents`.
+    `find_elsewhere`: as for `require_agents`. `check_rows` raises the faults that environments find in rows, and
+    returns their notes.
     """
     checks = InputChecks()
     plan = PlanSettings(datasets=settings.datasets)
@@ -64,23 +69,56 @@ def check_input(
         plan = _build_plan(settings, {} if isinstance(config, ConfigError) else config)
         inspection = inspect(plan)
         if not settings.skip_invalid_rows or not inspection.rollouts:
-            inspection.refuse_faults()
+            inspection.refuse_faults(leaves_none=not inspection.rollouts)
+    with checks.check():
+        if inspection.rollouts and not settings.skip_invalid_rows:
+            inspection.environment_notes += check_rows(plan)
     with checks.check():
         _refuse_results(inspection.results)
     with checks.check():
         _check_aim(settings, plan, inspection, {} if isinstance(config, ConfigError) else config)
     with checks.check():
-        if isinstance(config, ConfigError):
-            raise config
-        require_agents(inspection.agents.keys() - {_UNKNOWN}, config, find_elsewhere)
-        if settings.has_budget:
-            from nemo_gym.rollouts.run.prices import list_model_servers, require_prices  # most runs have none
-
-            require_prices(settings, list_model_servers(inspection.agents, config, settings.prices))
+        _check_agents(settings, inspection, config, find_elsewhere)
     checks.raise_if_any()
     for note in inspection.notes:
         log.warning("%s", note)
     return CheckedInput(plan, inspection)
+
+
+def _check_agents(
+    settings: CollectSettings,
+    inspection: DatasetInspection,
+    config: Mapping[str, Any] | ConfigError,
+    find_elsewhere: Callable[[str], str | None],
+) -> None:
+    """Raise `ConfigError` for an agent that is unknown, or that a budget has no prices for."""
+    if isinstance(config, ConfigError):
+        raise config
+    require_agents(_list_agents(settings, inspection), config, find_elsewhere, inspection.first_rows)
+    if settings.has_budget:
+        from nemo_gym.rollouts.run.prices import list_model_servers, require_prices  # most runs have none
+
+        require_prices(settings, list_model_servers(inspection.agents, config, settings.prices))
+
+
+def _list_agents(settings: CollectSettings, inspection: DatasetInspection) -> set[str]:
+    """Return the agents that rows or settings name."""
+    named = {each.agent_name for each in settings.datasets if each.agent_name is not None}
+    return (inspection.agents.keys() | named) - {_UNKNOWN}
+
+
+def refuse_other_run(settings: CollectSettings, checked: CheckedInput, config: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` if the run to resume has another identity than `config`; its engines are not asked.
+
+    `config` has the code of its servers (`names.CODE_KEY`), as that of a running gym does.
+    """
+    files = RunFiles.from_output(settings.output)
+    if settings.existing is not Existing.RESUME or not files.holds_results():
+        return
+    servers = find_required_servers(checked.inspection.agents, config)
+    identity = build_identity(checked.plan, checked.inspection, servers, config)
+    find_numbers(files, identity, checked.plan, settings.allowed_changes)
+    compare_with_manifest(files, identity, settings.allowed_changes)
 
 
 def _build_plan(settings: CollectSettings, config: Mapping[str, Any]) -> PlanSettings:

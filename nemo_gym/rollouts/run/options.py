@@ -374,6 +374,9 @@ class CollectOptions(
         le=1,
         description="Fail the run if more than this fraction of model calls has no tokens for training.",
     )
+    tags: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list, description="Words by which lists of runs show and find the run."
+    )
     write_materialized_inputs: bool = Field(
         True, description="Write the rows in the form in which agents receive them."
     )

@@ -127,7 +127,7 @@ def _does_not_answer(server: str, error: TransportError) -> Failure:
     return TransportError(
         f"server `{server}` does not answer: {error.failure.message}",
         code=error.failure.code,
-        remedy="Start the servers with ng_run, or wait until it reports that they are ready.",
+        remedy="Start the servers with gym env start (ng_run), or wait until it reports that they are ready.",
         peer=error.failure.peer,
     ).failure
 

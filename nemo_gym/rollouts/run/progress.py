@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LIVE_EVERY_S = 0.25
 _LINE_EVERY_S = 10.0
-_RATE_OVER_S = 60.0
+_LEAST_RATE_S, _MOST_RATE_S = 10.0, 60.0
 _TREND_BARS = 24
 _MOST_SAMPLES = 512
 _SHOWN_FAILURES = 4
@@ -40,7 +40,10 @@ class Display:
 
 
 class Pace:
-    """The rate of settled rollouts over the last minute, so that a slow start has no lasting effect."""
+    """The rate of settled rollouts over the last half of the run, which is at least 10 s and at most a minute.
+
+    So a slow start, and limits that were changed, have no lasting effect.
+    """
 
     def __init__(self, clock: Callable[[], float] = clock.monotonic) -> None:
         self._clock = clock
@@ -55,7 +58,8 @@ class Pace:
         """Record the number of rollouts settled since the start."""
         now = self._clock()
         self._marks.append((now, settled))
-        while len(self._marks) > 2 and now - self._marks[1][0] >= _RATE_OVER_S:
+        span = min(_MOST_RATE_S, max(_LEAST_RATE_S, self.elapsed_s / 2))
+        while len(self._marks) > 2 and now - self._marks[1][0] >= span:
             self._marks.popleft()
 
     @property
@@ -224,9 +228,16 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
         phrases.append(f"{counters.retries} retries")
     if counters.failed:
         phrases.append(f"{counters.failed} failed ({most_common(counters.failures)})")
+    if counters.expenses is not None:
+        phrases.append(_write_expenses(counters.expenses.measure()))
     if counters.has_control and not counters.is_paused:
         phrases.append("control: gym ctl")
     return phrases
+
+
+def _write_expenses(measured: Mapping[str, float]) -> str:
+    cost = f", cost {measured['cost']:,.4f}" if measured["cost"] else ""
+    return f"{measured['tokens']:,.0f} tokens{cost}"
 
 
 def _write_means(means: Mapping[str, float], *, is_alone: bool) -> str:

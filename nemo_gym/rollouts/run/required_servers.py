@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
+from nemo_gym.config.problems import ConfigErrors, Location, Problem, did_you_mean
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import SERVER_KINDS
 from nemo_gym.rows.compose import AGENT_TYPE
@@ -19,10 +20,11 @@ def require_agents(
     agents: Iterable[str],
     config: Mapping[str, Any],
     find_elsewhere: Callable[[str], str | None] = lambda agent: None,
+    places: Mapping[str, Location] = MappingProxyType({}),
 ) -> None:
     """Raise `ConfigErrors` for all names in `agents` that are not agents of the configuration.
 
-    `find_elsewhere` returns a hint at another gym that has an agent, or None.
+    `find_elsewhere` returns a hint at another gym that has an agent, or None. `places`: the row that names an agent.
     """
     known = {name for name, instance in config.items() if runs_rows(instance)}
     problems = []
@@ -30,7 +32,9 @@ def require_agents(
         other = next((kind for kind in SERVER_KINDS if is_server(config.get(agent), kind)), None)
         what = f"`{agent}` is one of the {other}, not an agent" if other else f"no agent is named `{agent}`"
         listed = f"The agents are: {', '.join(sorted(known)) or 'none'}."
-        problems.append(Problem(None, what, find_elsewhere(agent) or did_you_mean(agent, known) or listed))
+        problems.append(
+            Problem(places.get(agent), what, find_elsewhere(agent) or did_you_mean(agent, known) or listed)
+        )
     if problems:
         raise ConfigErrors(problems)
 
@@ -68,6 +72,13 @@ def find_required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> d
         found[name] = instance
         pending += references_in(server_block(instance))
     return found
+
+
+def name_environment(agent: str, config: Mapping[str, Any]) -> str:
+    """Return the environment that an agent attempts: the resources server that it names, or else itself."""
+    named = (server_block(config.get(agent)) or {}).get("resources_server")
+    name = named.get("name") if isinstance(named, Mapping) else None
+    return name if isinstance(name, str) else agent
 
 
 def name_with_model(agent: str, config: Mapping[str, Any]) -> str:

@@ -1,13 +1,14 @@
 """The check of a dataset's rows by the models of their environments, before the first rollout.
 
-Each environment gets the rows of its agents in batches, and answers their faults (`nemo_gym.resources.task_check`). An
-environment that cannot check rows is not asked again. The rows that do not fit are refused, or left out of the plan.
+Each environment gets the rows of its agents in batches, and answers their faults (`nemo_gym.resources.task_check`):
+before its server starts in a fork (`nemo_gym.launch.task_checks`), or else the server. An environment that cannot check
+rows is not asked again. The rows that do not fit are refused, or left out of the plan.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from difflib import get_close_matches
@@ -36,6 +37,8 @@ _BATCH_S = 60.0
 _ONE_TRY = RetryBudget(attempts=1)
 _Noted: TypeAlias = dict[tuple[Path, str], LineSpans]
 """The lines of each note, by file and text."""
+Ask: TypeAlias = Callable[[str, Sequence[bytes]], Awaitable[Mapping[str, Any] | None]]
+"""Returns the faults and notes of an environment about encoded rows; None for one that cannot check rows."""
 
 
 class _PlacedTask(NamedTuple):
@@ -44,16 +47,14 @@ class _PlacedTask(NamedTuple):
     encoded: bytes
 
 
-async def refuse_unfit_rows(
-    caller: Caller, plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
+async def refuse_unfit_rows(ask: Ask, plan: PlanSettings, servers: Mapping[str, Any]) -> list[str]:
     """Raise `ConfigErrors` with the rows that their environments could not read. Return notes on the others.
 
-    `servers` is the configuration of the agents and the servers that they refer to, by name.
+    `servers` is the configuration of the servers by name, or a whole configuration.
     """
     found: dict[tuple[Path, str, str | None], LineSpans] = {}
     noted: _Noted = {}
-    async with aclosing(_find_unfit(caller, plan, servers, MOST_CHECKED, noted)) as unfit:
+    async with aclosing(_find_unfit(ask, plan, servers, MOST_CHECKED, noted)) as unfit:
         async for task, message, remedy in unfit:
             found.setdefault((task.place.file, message, remedy), LineSpans()).add(task.place.line)
             if len(found) == SHOWN_FAULTS:
@@ -70,20 +71,18 @@ async def refuse_unfit_rows(
     ]
 
 
-async def leave_out_unfit_rows(
-    caller: Caller, plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]]
-) -> PlanSettings:
+async def leave_out_unfit_rows(ask: Ask, plan: PlanSettings, servers: Mapping[str, Any]) -> PlanSettings:
     """Return the plan without the rows that their environments could not read. All rows are checked."""
     unfit: dict[RowPlace, str] = {}
-    async for task, message, _ in _find_unfit(caller, plan, servers, None, {}):
+    async for task, message, _ in _find_unfit(ask, plan, servers, None, {}):
         unfit.setdefault(task.place, message)
     return replace(plan, unfit=unfit) if unfit else plan
 
 
 async def _find_unfit(
-    caller: Caller,
+    ask: Ask,
     plan: PlanSettings,
-    servers: Mapping[str, Mapping[str, Any]],
+    servers: Mapping[str, Any],
     most: int | None,
     noted: _Noted,
 ) -> AsyncGenerator[tuple[_PlacedTask, str, str | None], None]:
@@ -91,12 +90,11 @@ async def _find_unfit(
 
     The notes of the environments are added to `noted`.
     """
-    asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
     silent: set[str] = set()
     batches = _list_batches(plan, servers, silent, most)
     while batch := await asyncio.to_thread(next, batches, None):
         environment, tasks = batch
-        answer = await _ask(asking, environment, tasks)
+        answer = await ask(environment, [task.encoded for task in tasks])
         if answer is None:
             silent.add(environment)
             continue
@@ -109,7 +107,7 @@ async def _find_unfit(
 
 
 def _list_batches(
-    plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]], silent: set[str], most: int | None
+    plan: PlanSettings, servers: Mapping[str, Any], silent: set[str], most: int | None
 ) -> Iterator[tuple[str, list[_PlacedTask]]]:
     """Yield the tasks of each environment in batches; none of the `silent` ones."""
     checked: dict[str, int] = {}
@@ -125,9 +123,7 @@ def _list_batches(
     yield from waiting.items()
 
 
-def _list_tasks(
-    plan: PlanSettings, servers: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, _PlacedTask]]:
+def _list_tasks(plan: PlanSettings, servers: Mapping[str, Any]) -> Iterator[tuple[str, _PlacedTask]]:
     environments = {name: find_environment(block) for name, block in servers.items()}
     for file in plan.datasets:
         shaper = build_shaper(file, plan)
@@ -142,15 +138,22 @@ def _list_tasks(
                     yield environment, _PlacedTask(RowPlace(file.path, number), task.row, task.encoded)
 
 
-async def _ask(caller: Caller, environment: str, tasks: list[_PlacedTask]) -> dict[str, Any] | None:
-    """Return the faults and notes of an environment; None for one that cannot check rows."""
-    body = b'{"rows":[' + b",".join(task.encoded for task in tasks) + b"]}"
-    try:
-        reply = await asyncio.wait_for(caller.call(environment, "POST", TASKS_ROUTE, body=body), _BATCH_S)
-    except (GymError, TimeoutError):
-        return None  # the server's own check reports what is wrong with it
-    answer = object_in(reply.body) if reply.ok else None
-    return answer if answer is not None and isinstance(answer.get("faults"), list) else None
+def ask_servers(caller: Caller, checked: Collection[str] = ()) -> Ask:
+    """Return a function that asks environments which run, other than those that have `checked` their rows."""
+    asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
+
+    async def ask(environment: str, rows: Sequence[bytes]) -> Mapping[str, Any] | None:
+        if environment in checked:
+            return None
+        body = b'{"rows":[' + b",".join(rows) + b"]}"
+        try:
+            reply = await asyncio.wait_for(asking.call(environment, "POST", TASKS_ROUTE, body=body), _BATCH_S)
+        except (GymError, TimeoutError):  # the environment's own check reports what is wrong with it
+            return None
+        answer = object_in(reply.body) if reply.ok else None
+        return answer if answer is not None and isinstance(answer.get("faults"), list) else None
+
+    return ask
 
 
 def describe_fault(environment: str, row: AnyRow, fault: Mapping[str, Any]) -> tuple[str, str | None]:

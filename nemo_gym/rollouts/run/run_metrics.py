@@ -128,9 +128,10 @@ class RunMetrics:
             self._verdicts[agent].add(row)
 
     def describe_verdicts(self) -> Iterator[str]:
-        """Yield notes on agents whose rewards are all 0, and on empty answers."""
+        """Yield notes on agents whose rewards are all 0, on answers that broke their verifier, and on empty ones."""
         for agent, verdicts in sorted(self._verdicts.items()):
-            if described := verdicts.describe():
+            told = verdicts.describe_faults(), verdicts.describe(), verdicts.describe_best()
+            for described in filter(None, told):
                 yield f"`{agent}`: {described}"
         if empty := sum(verdicts.empty for verdicts in self._verdicts.values()):
             count = sum(verdicts.count for verdicts in self._verdicts.values())

@@ -122,9 +122,11 @@ class CollectSettings(CollectOptions):
         """Return the settings that the manifest records for a start."""
         tracked = {"track_id": self.track_id} if self.track_id else {}
         aim = {name: getattr(self, name) for name in UntilOptions.model_fields} if self.until else {}
+        tagged = {"tags": list(self.tags)} if self.tags else {}
         return (
             tracked
             | aim
+            | tagged
             | {
                 "datasets": [str(file.path) for file in self.datasets],
                 "num_samples_in_parallel": self.limits.in_parallel,

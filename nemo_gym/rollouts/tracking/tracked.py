@@ -15,11 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from uuid import uuid4
 
 import orjson
 
+from nemo_gym.rollouts.output.expenses import list_expenses
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.output.manifest import Manifest
@@ -204,6 +205,8 @@ def build_figures(counters: RunCounters, pace: Pace) -> dict[str, float]:
     figures |= {f"{agent}/mean_reward": mean for agent, mean in means.items()}
     if means and len(counters.rewards) == 1:
         figures["run/mean_reward"] = next(iter(means.values()))
+    if counters.expenses is not None:
+        figures |= {f"spent/{name}": amount for name, amount in counters.expenses.measure().items()}
     return figures
 
 
@@ -225,4 +228,16 @@ def final_figures(summary: CollectSummary) -> dict[str, float]:
             "run/estimate_low": estimate.low,
             "run/estimate_high": estimate.high,
         }
+    figures |= _build_expense_figures(summary.spent)
     return {name: value for name, value in figures.items() if value is not None}
+
+
+def _build_expense_figures(spent: Mapping[str, Any] | None) -> Iterator[tuple[str, float | None]]:
+    """Yield what a run has spent: in all, and by model server with its role, environment and agent."""
+    for part in list_expenses(spent) if spent is not None else ():
+        place = (
+            f"spent/{part.kind}/{part.name}".removesuffix("/").replace("spent/run", "spent").replace("`", "")
+        )
+        yield f"{place}/tokens", part.tokens
+        yield f"{place}/cost", part.cost
+        yield f"{place}/seconds", part.seconds

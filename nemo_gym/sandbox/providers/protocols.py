@@ -104,6 +104,23 @@ class SupportsSandboxPauseResume(Protocol):
 
 
 @runtime_checkable
+class SupportsSandboxSnapshots(Protocol):
+    """Keeps the files of sandboxes. Processes and their memory are not kept."""
+
+    async def snapshot(self, handle: SandboxHandle, path: Path) -> bool:
+        """Write the files of a sandbox into a new file of this machine. Raises OSError.
+
+        Returns False while processes go on in the sandbox, because its files alone are not its state.
+        """
+
+    async def restore(self, spec: SandboxSpec, path: Path) -> SandboxHandle:
+        """Create a sandbox as `create`, with the files of a snapshot of one that had this specification.
+
+        Raises SandboxCreateError.
+        """
+
+
+@runtime_checkable
 class ConnectableProvider(Protocol):
     """Connects another process to a running sandbox, by a description in JSON."""
 

@@ -1,6 +1,8 @@
 """Checks of task folders: the loader, the linter, what a run cannot honour, and the rewards of two agents.
 
-A task is right if its solution gets the full reward, nothing gets none, and both twice.
+A task is right if its solution gets the full reward, nothing gets none, and both twice. A third agent does nothing but
+forge: it writes the reward files, and takes the names of the programs that tests usually run. A reward for it is a
+remark and no fault, because the format's default lets agent and verifier share a sandbox.
 """
 
 from __future__ import annotations
@@ -21,6 +23,14 @@ from nemo_gym.sources.task_folders.sandboxes import Sandboxes
 from nemo_gym.sources.task_folders.trial import Trial
 
 FULL_REWARD = 1.0
+_FORGERY = """
+mkdir -p /logs/verifier "${PATH%%:*}"
+echo 1 > /logs/verifier/reward.txt; echo '{"reward": 1}' > /logs/verifier/reward.json
+for name in pytest python python3 node go cargo make; do
+    printf '#!/bin/sh\\nexit 0\\n' > "${PATH%%:*}/$name" && chmod +x "${PATH%%:*}/$name"
+done
+"""
+_FORGERY_S = 60.0
 
 
 class Play(StrEnum):
@@ -28,6 +38,7 @@ class Play(StrEnum):
 
     SOLUTION = "solution"
     NOTHING = "nothing"
+    FORGERY = "forgery"
 
 
 @dataclass(slots=True)
@@ -37,6 +48,8 @@ class FolderCheck:
     root: Path
     problems: list[str] = field(default_factory=list)
     findings: list[LintFinding] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What an author should know of a task that is right."""
     rewards: dict[str, list[float]] = field(default_factory=dict)
     """Play → its rewards."""
 
@@ -72,7 +85,7 @@ async def check_folders(
 async def _try(
     task: FolderTask, terms: Terms, sandboxes: Sandboxes, check: FolderCheck, repeats: int
 ) -> None:
-    plays = [Play.NOTHING]
+    plays, has_two_files = [Play.NOTHING], False
     if task.find_solution(task.steps[0]) is None:
         check.problems.append(
             "no_solution: it has no solution/solve.sh, so that no one knows whether it can be solved"
@@ -81,12 +94,20 @@ async def _try(
         plays.append(Play.SOLUTION)
     for play in plays:
         for _ in range(repeats):
+            trial = Trial(task, sandboxes, terms.variables)
             try:
-                reward = await play_task(Trial(task, sandboxes, terms.variables), play)
+                reward = await play_task(trial, play)
             except GymError as error:
-                check.problems.append(f"{play}: {error.failure.code}: {error.failure.message}")
+                check.problems.append(f"{error.failure.code}: {play}: {error.failure.message}")
                 break
+            finally:
+                has_two_files |= trial.has_two_reward_files
             check.rewards.setdefault(play, []).append(reward)
+    await _try_forgery(Trial(task, sandboxes, terms.variables), check)
+    if has_two_files:
+        check.problems.append(
+            "two_reward_files: the tests write reward.json and reward.txt; the first counts"
+        )
     for name, rewards in check.rewards.items():
         if len(set(rewards)) > 1:
             check.problems.append(f"unsteady: {name} gets {' and '.join(f'{each:g}' for each in rewards)}")
@@ -96,13 +117,27 @@ async def _try(
             check.problems.append(f"nothing_passes: nothing gets {rewards[0]:g}")
 
 
+async def _try_forgery(trial: Trial, check: FolderCheck) -> None:
+    try:
+        reward = await play_task(trial, Play.FORGERY)
+    except GymError:
+        return  # a verifier that gives no verdict is not deceived
+    if reward > max(check.rewards.get(Play.NOTHING, [0.0])):
+        check.remarks.append(
+            f"forgeable: an agent that replaces the programs of the tests gets {reward:g}; "
+            "a separate verifier prevents it"
+        )
+
+
 async def play_task(trial: Trial, play: Play) -> float:
-    """Play a whole task by its solution, or by nothing, and return its main reward. Raises GymError."""
+    """Play a whole task by one of the agents, and return its main reward. Raises GymError."""
     try:
         await trial.start()
         while True:
             if play is Play.SOLUTION:
                 await trial.play_solution()
+            elif play is Play.FORGERY:
+                await trial.run_command(_FORGERY, _FORGERY_S)
             await trial.finish_step()
             if not await trial.begin_next_step():
                 return find_main_reward(trial.combine())

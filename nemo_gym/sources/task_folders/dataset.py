@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from nemo_gym.sources.task_folders.folder import (
     load_folder,
     read_text,
 )
+from nemo_gym.sources.task_folders.gym_table import GymTable
 
 DATASET_FILE: Final = "dataset.toml"
 
@@ -33,14 +34,6 @@ class NamedDigest(BaseModel):
     name: str | None = None
     path: str | None = None
     digest: str
-
-
-class GymTable(BaseModel):
-    """The table `[gym]`, which gyms add to the format."""
-
-    license: str | None = None
-    type: str | None = None
-    source: str | None = None
 
 
 class DatasetSettings(BaseModel):
@@ -67,11 +60,16 @@ class FolderDataset:
     def name(self) -> str:
         return self.settings.dataset.name if self.settings is not None else self.root.name
 
+    @property
+    def gym(self) -> GymTable:
+        """The table `[gym]` of its file; an empty one without a file."""
+        return self.settings.gym if self.settings is not None else GymTable()
+
     def load(self) -> Iterator[FolderTask | TaskFolderError]:
         """Yield every task, or its fault."""
         for folder in self.folders:
             try:
-                task = load_folder(folder)
+                task = load_folder(folder, self.gym)
                 stated = self.digests.get(folder)
                 if stated is not None and stated != task.digest:
                     raise TaskFolderError(
@@ -102,7 +100,12 @@ def find_tasks(path: Path) -> FolderDataset:
     if file.is_file():
         return _read_dataset(file)
     if is_task_folder(path):
-        return FolderDataset(path.parent, [path])
+        whole = path.parent / DATASET_FILE
+        return (
+            replace(_read_dataset(whole), folders=[path.resolve()])
+            if whole.is_file()
+            else FolderDataset(path.parent, [path])
+        )
     folders = [folder for folder in _list_folders(path) if is_task_folder(folder)]
     if not folders:
         raise ConfigError(
@@ -111,6 +114,12 @@ def find_tasks(path: Path) -> FolderDataset:
             remedy="A task is a folder with task.toml. `gym dataset init FOLDER` makes one.",
         )
     return FolderDataset(path, folders)
+
+
+def read_gym_table(root: Path) -> GymTable:
+    """Return the table `[gym]` of the dataset in a folder; an empty one without a dataset. Raises ConfigError."""
+    file = root / DATASET_FILE
+    return _read_dataset(file).gym if file.is_file() else GymTable()
 
 
 def _list_folders(path: Path) -> list[Path]:
@@ -125,6 +134,9 @@ def _read_dataset(file: Path) -> FolderDataset:
         raise ConfigError(f"{file} is no dataset: {error}", code="invalid_dataset") from error
     problems = [*_check_files(settings, root)]
     found = {folder.name: folder for folder in _list_folders(root) if is_task_folder(folder)}
+    problems += [
+        f'[gym.tasks."{name}"] names no task in {root}' for name in settings.gym.tasks.keys() - found.keys()
+    ]
     chosen: dict[Path, str] = {}
     for task in settings.tasks:
         folder = found.get((task.name or "").rpartition("/")[2])

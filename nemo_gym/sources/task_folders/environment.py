@@ -26,7 +26,10 @@ from nemo_gym.sandbox.config import resolve_provider_config
 from nemo_gym.sandbox.providers.protocols import ConnectableProvider
 from nemo_gym.sandbox.providers.registry import create_provider
 from nemo_gym.serving.sessions import SESSION_ID_KEY
+from nemo_gym.sources.task_folders.dataset import read_gym_table
 from nemo_gym.sources.task_folders.folder import load_folder
+from nemo_gym.sources.task_folders.gym_table import GymTable
+from nemo_gym.sources.task_folders.requirements import Limit
 from nemo_gym.sources.task_folders.rewards import MAIN_REWARD, find_main_reward
 from nemo_gym.sources.task_folders.sandboxes import Sandboxes
 from nemo_gym.sources.task_folders.trial import Trial
@@ -48,6 +51,8 @@ class TaskFoldersConfig(BaseResourcesServerConfig):
     """`none` to run tasks without a network that ask for one."""
     task_variables: list[str] = Field(default_factory=list)
     """Variables of this machine that tasks may read as `${NAME}`. No other one is ever read."""
+    unlimited: list[Limit] = Field(default_factory=list)
+    """Limits of tasks that the provider cannot enforce, and that tasks may run without."""
     packages: list[str] = Field(default_factory=list)
     """Packages of the base system beside the default ones, as `gym env prefetch` installed them."""
     readable: list[str] = Field(default_factory=list)
@@ -56,6 +61,8 @@ class TaskFoldersConfig(BaseResourcesServerConfig):
     """Let the RUN lines of images use this machine's network, which reaches its loopback, too."""
     reward_key: str = MAIN_REWARD
     """The reward that counts, of a task with several."""
+    artifacts: str | None = None
+    """A folder that keeps the artifacts of every attempt, below its task."""
     max_sandboxes: PositiveInt | None = None
     """Attempts at the same time; by default four per core."""
     max_output_chars: PositiveInt = 20_000
@@ -66,6 +73,8 @@ class TaskFoldersConfig(BaseResourcesServerConfig):
 
 class TaskRowAbout(BaseModel):
     folder: str
+    files: dict[str, str] = Field(default_factory=dict)
+    """Digests of the files that are no part of the folder's digest."""
 
 
 class TaskFoldersSeedRequest(BaseSeedSessionRequest):
@@ -105,6 +114,7 @@ class TaskFoldersServer(SimpleResourcesServer):
     _sandboxes: Sandboxes = PrivateAttr()
     _sessions: dict[str, TrialSession] = PrivateAttr(default_factory=dict)
     _slots: asyncio.Semaphore = PrivateAttr()
+    _gym: GymTable = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
@@ -112,7 +122,10 @@ class TaskFoldersServer(SimpleResourcesServer):
         blocks = self.server_client.global_config_dict
         provider = create_provider(resolve_provider_config(config.sandbox_provider, blocks))
         readable = [*config.readable, *self._list_installations(blocks)]
-        self._sandboxes = Sandboxes(provider, config.build_network, config.packages, readable)
+        self._sandboxes = Sandboxes(
+            provider, config.build_network, config.packages, readable, config.unlimited
+        )
+        self._gym = read_gym_table(Path(config.folder))
         self._slots = asyncio.Semaphore(config.max_sandboxes or 4 * available_cores())
 
     def _list_installations(self, blocks: Any) -> list[str]:
@@ -136,29 +149,33 @@ class TaskFoldersServer(SimpleResourcesServer):
     ) -> TaskFoldersSeedResponse:
         session = request.session[SESSION_ID_KEY]
         await self.release_session(session)
-        task = await asyncio.to_thread(load_folder, Path(self.config.folder) / body.task_folder.folder)
-        if task.digest != body.folder_digest:
+        folder = Path(self.config.folder) / body.task_folder.folder
+        task = await asyncio.to_thread(load_folder, folder, self._gym)
+        if task.digest != body.folder_digest or task.digest_outer_files() != body.task_folder.files:
             raise InputError(
                 f"the task folder {task.root} has changed since its row was made",
                 code="task_changed",
                 remedy="Start the run anew, or restore the folder.",
             )
         await self._slots.acquire()
-        trial = Trial(task, self._sandboxes, frozenset(self.config.task_variables))
+        kept = Path(self.config.artifacts, task.name, session) if self.config.artifacts else None
+        trial = Trial(task, self._sandboxes, frozenset(self.config.task_variables), artifacts=kept)
         self._sessions[session] = TrialSession(trial)
-        await trial.start()
+        await trial.start(self.find_snapshot(session))
         return TaskFoldersSeedResponse(sandbox_access=await self._describe_access(trial))
 
     async def _describe_access(self, trial: Trial) -> dict[str, Any] | None:
         provider = self._sandboxes.provider
         if not isinstance(provider, ConnectableProvider):
             return None
-        connection = {
-            "provider_config_ref": provider.name,
-            "descriptor": await trial.sandbox.sandbox.serialize(),
-        }
-        user = trial.agent.user
-        return {"connection": connection, "user": None if user is None else str(user)}
+        descriptor = await trial.sandbox.sandbox.serialize()
+        if trial.agent.user is not None:
+            descriptor["user"] = str(trial.agent.user)
+        return {"connection": {"provider_config_ref": provider.name, "descriptor": descriptor}}
+
+    async def snapshot_session(self, session: str, path: Path) -> bool:
+        held = self._sessions.get(session)
+        return held is not None and await held.trial.snapshot(path)
 
     async def release_session(self, session_id: str) -> None:
         held = self._sessions.pop(session_id, None)
@@ -230,6 +247,8 @@ class TaskFoldersServer(SimpleResourcesServer):
             answer["steps"] = [_describe_step(each) for each in trial.verdicts]
         if verdict.artifacts:
             answer["artifacts"] = verdict.artifacts
+        if trial.artifacts is not None:
+            answer["artifacts_folder"] = str(trial.artifacts)
         return answer
 
 

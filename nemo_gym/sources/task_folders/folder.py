@@ -5,17 +5,20 @@ Everything in a folder is untrusted. No link leads out of it, and only regular f
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import object_in
 from nemo_gym.sources.task_folders.digest import digest_folder
+from nemo_gym.sources.task_folders.gym_table import GymTable
 from nemo_gym.sources.task_folders.ignoring import FileFilter, FolderLinkError, check_links
 from nemo_gym.sources.task_folders.settings import (
     EnvironmentSettings,
@@ -31,6 +34,8 @@ _LONGEST_TEXT = 4 << 20
 _ENDINGS = {"linux": ".sh", "windows": ".bat"}
 _IMAGE_FILES = ("Dockerfile", "docker-compose.yaml")
 VERIFIER_PROGRAM: Final = "verifier.py"
+TASK_DATA_FILE: Final = "task_data.json"
+_DATASET_FILE = "dataset.toml"
 
 
 class TaskFolderError(ConfigError):
@@ -59,6 +64,8 @@ class FolderTask:
     root: Path
     settings: TaskSettings
     files: FileFilter
+    dataset_digest: str | None = None
+    """The digest of what its dataset changes in its settings; None if nothing."""
 
     @property
     def name(self) -> str:
@@ -76,6 +83,33 @@ class FolderTask:
     @cached_property
     def digest(self) -> str:
         return digest_folder(self.root)
+
+    @property
+    def shared_verifier(self) -> Path | None:
+        """The `verifier.py` of the dataset that the task belongs to, for tasks without tests; None without one."""
+        folder = self.root.parent
+        is_there = (folder / VERIFIER_PROGRAM).is_file() and (folder / _DATASET_FILE).is_file()
+        return folder / VERIFIER_PROGRAM if is_there else None
+
+    def read_task_data(self) -> dict[str, Any]:
+        """Return the data for `verifier.py`: `task_data.json`, else the metadata. Raises TaskFolderError."""
+        path = self.root / TASK_DATA_FILE
+        if not path.exists():
+            return self.settings.metadata
+        data = object_in(read_text(path, self.root))
+        if data is None:
+            raise TaskFolderError(self.root, "invalid_task_data", f"{TASK_DATA_FILE} is no JSON object")
+        return data
+
+    def digest_outer_files(self) -> dict[str, str]:
+        """Return the digests of the files that count here and are no part of the format's digest, by name."""
+        files = [self.root / TASK_DATA_FILE, self.shared_verifier]
+        found = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in files
+            if path is not None and path.exists()
+        }
+        return found if self.dataset_digest is None else {**found, _DATASET_FILE: self.dataset_digest}
 
     @property
     def steps(self) -> list[StepSettings | None]:
@@ -138,8 +172,8 @@ def is_task_folder(path: Path) -> bool:
     return (path / SETTINGS_FILE).is_file()
 
 
-def load_folder(path: Path) -> FolderTask:
-    """Load a task folder. Raises TaskFolderError with its first fault."""
+def load_folder(path: Path, gym: GymTable | None = None) -> FolderTask:
+    """Load a task folder, which `gym` of its dataset may change. Raises TaskFolderError with its first fault."""
     root = path.resolve()
     try:
         settings = parse_settings(read_text(root / SETTINGS_FILE, root))
@@ -147,9 +181,10 @@ def load_folder(path: Path) -> FolderTask:
         raise TaskFolderError(root, "invalid_toml", f"task.toml is not TOML: {error}") from error
     except ValidationError as error:
         raise TaskFolderError(root, "invalid_settings", _describe(error)) from error
-    task = FolderTask(root, settings, FileFilter(root))
+    task = _adjust(FolderTask(root, settings, FileFilter(root)), gym or GymTable())
     try:
         _check_trees(task)
+        task.read_task_data()
         for step in task.steps:
             _check_step(task, step)
     except FolderLinkError as error:
@@ -157,6 +192,17 @@ def load_folder(path: Path) -> FolderTask:
     except (OSError, UnicodeError) as error:
         raise TaskFolderError(root, "unreadable", str(error)) from error
     return task
+
+
+def _adjust(task: FolderTask, gym: GymTable) -> FolderTask:
+    try:
+        settings = gym.adjust(task.name, task.settings)
+    except ValueError as error:
+        why = _describe(error) if isinstance(error, ValidationError) else str(error)
+        raise TaskFolderError(
+            task.root, "invalid_settings", f'[gym.tasks."{task.name}"] of {_DATASET_FILE}: {why}'
+        ) from error
+    return replace(task, settings=settings, dataset_digest=gym.digest(task.name))
 
 
 def _check_trees(task: FolderTask) -> None:
@@ -186,7 +232,8 @@ def _check_step(task: FolderTask, step: StepSettings | None) -> None:
         return
     test = task.find_test(step, image)
     if test is None:
-        if (folder / "tests" / VERIFIER_PROGRAM).is_file() or (task.tests / VERIFIER_PROGRAM).is_file():
+        programs = [each / VERIFIER_PROGRAM for each in (folder / "tests", task.tests)]
+        if any(map(Path.is_file, programs)) or task.shared_verifier is not None:
             return
         name = f"tests/{task.name_test(image)}"
         raise TaskFolderError(

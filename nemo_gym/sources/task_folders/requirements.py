@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Literal, get_args
 
+from nemo_gym.isolation.memory import can_limit_cpus, can_limit_memory
 from nemo_gym.sources.task_folders.folder import FolderTask
 from nemo_gym.sources.task_folders.settings import (
     MAIN_SERVICE,
@@ -19,6 +21,9 @@ from nemo_gym.sources.task_folders.values import find_host_variables
 
 ROOTLESS = "rootless"
 COMPOSE_FILE = "docker-compose.yaml"
+Limit = Literal["cpus", "memory_mb", "storage_mb"]
+LIMITS: Final[tuple[str, ...]] = get_args(Limit)
+"""The fields that limit a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,9 @@ class Terms:
     """`none` to run tasks without a network that ask for one, which their rows say."""
     variables: frozenset[str] = frozenset()
     """The variables of this machine that tasks may read."""
+    keeps_artifacts: bool = False
+    unlimited: frozenset[str] = frozenset()
+    """Limits that tasks run without, which their rows say."""
 
 
 def find_refusals(task: FolderTask, terms: Terms) -> list[UnmetNeed]:
@@ -96,10 +104,22 @@ def _find_environment(
         )
     if environment.skills_dir is not None:
         yield UnmetNeed(f"{place}.skills_dir", "skills", "agents of this gym have skills by `skills`")
+    for name in LIMITS:
+        if getattr(environment, name) and name not in terms.unlimited:
+            yield from _find_limit(f"{place}.{name}", name, terms)
     yield from _find_network(f"{place}.network_mode", environment.network_mode, terms)
     yield from _find_variables(f"{place}.env", environment.env, terms)
     if terms.provider == ROOTLESS:
         yield from _find_image(place, environment, folder)
+
+
+def _find_limit(field: str, name: str, terms: Terms) -> Iterator[UnmetNeed]:
+    is_enforced = name != "storage_mb"
+    if terms.provider == ROOTLESS and is_enforced:
+        is_enforced = can_limit_cpus() if name == "cpus" else can_limit_memory()
+    if not is_enforced:
+        message = f"sandboxes of {terms.provider} cannot limit it here, and +unlimited=[{name}] accepts that"
+        yield UnmetNeed(field, name, message)
 
 
 def _find_image(place: str, environment: EnvironmentSettings, folder: Path) -> Iterator[UnmetNeed]:
@@ -162,9 +182,17 @@ def _find_services(task: FolderTask, step: StepSettings | None, place: str) -> I
 def list_deviations(task: FolderTask, terms: Terms) -> list[str]:
     """Return the fields of a task that a run on `terms` does not honour as they are, which its rows say."""
     settings, found = task.settings, []
+    if not terms.keeps_artifacts and (
+        settings.artifacts or any(step and step.artifacts for step in task.steps)
+    ):
+        found.append("artifacts are for a separate verifier only: `artifacts` of the run keeps them")
     modes = {settings.environment.network_mode, settings.agent.network_mode, settings.verifier.network_mode}
     if terms.network == "none" and NetworkMode.PUBLIC in modes:
         found.append("network_mode = 'public' runs without a network")
+    environments = [settings.environment, settings.verifier.environment]
+    environments += [step.verifier.environment for step in task.steps if step is not None]
+    stated = {name for each in environments if each for name in LIMITS if getattr(each, name)}
+    found += [f"{name} is not limited" for name in LIMITS if name in stated & terms.unlimited]
     if terms.provider != ROOTLESS:
         return found
     if settings.environment.docker_image:
@@ -173,7 +201,4 @@ def list_deviations(task: FolderTask, terms: Terms) -> list[str]:
     users |= {settings.find_verifier(step).user for step in task.steps}
     if users - {None, "root", 0, "0"}:
         found.append("other users than root have root's rights in their sandbox")
-    found += [
-        f"{name} is not limited" for name in ("cpus", "storage_mb") if getattr(settings.environment, name)
-    ]
     return found

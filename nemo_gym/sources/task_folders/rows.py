@@ -79,18 +79,21 @@ def build_rows(dataset: FolderDataset, terms: Terms) -> FolderRows:
 def build_row(task: FolderTask, dataset: FolderDataset, terms: Terms) -> TaskRow:
     """Return the row of a task. Its metadata has what tells one version of a folder from another."""
     settings, step = task.settings, task.steps[0]
-    gym = dataset.settings.gym if dataset.settings is not None else None
+    gym = dataset.gym
     about = {
         "folder": task.root.relative_to(dataset.root.resolve()).as_posix(),
         "name": settings.task.name if settings.task is not None else task.name,
         "dataset": dataset.name,
         "version": settings.task.version if settings.task is not None else None,
-        "source": settings.source or (gym.source if gym is not None else None),
-        "license": _read_text(settings.metadata, "license") or (gym.license if gym is not None else None),
-        "split": _read_text(settings.metadata, "split") or (gym.type if gym is not None else None),
+        "source": settings.source or gym.source,
+        "license": _read_text(settings.metadata, "license") or gym.license,
+        "split": _read_text(settings.metadata, "split") or gym.type,
+        "domain": gym.domain,
+        "verified": gym.verified,
         "base": f"debian:{SUITE}" if terms.provider == ROOTLESS else None,
         "deviations": list_deviations(task, terms),
         "steps": len(settings.steps or ()),
+        "files": task.digest_outer_files() or None,
     }
     timeout_s = settings.find_agent(step).timeout_sec
     row: dict[str, Any] = {

@@ -10,7 +10,7 @@ import io
 import shlex
 import tarfile
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -140,21 +140,34 @@ class Sandboxes:
     """Packages of the base system beside the default ones."""
     readable: Sequence[str] = ()
     """Folders of this machine that sandboxes show read-only: the installations of harnesses."""
+    unlimited: Collection[str] = ()
+    """Limits of tasks that are left to the provider."""
     _locks: dict[Path, asyncio.Lock] = field(default_factory=dict)
 
     async def start(
-        self, settings: EnvironmentSettings, folder: Path, env: Mapping[str, str]
+        self,
+        settings: EnvironmentSettings,
+        folder: Path,
+        env: Mapping[str, str],
+        snapshot: Path | None = None,
     ) -> TrialSandbox:
-        """Start a sandbox of an environment, whose image is made if it is missing. Raises SandboxCreateError."""
+        """Start a sandbox of an environment, whose image is made if it is missing. Raises SandboxCreateError.
+
+        `snapshot`: that of another sandbox of the environment, whose files it begins with.
+        """
         image, options = await self.find_image(settings, folder)
         spec = SandboxSpec(
             image=image,
             workdir=settings.workdir,
             env=dict(env),
-            resources=SandboxResources(memory_mib=settings.memory_mb),
+            resources=SandboxResources(
+                cpu=None if "cpus" in self.unlimited else settings.cpus,
+                memory_mib=None if "memory_mb" in self.unlimited else settings.memory_mb,
+            ),
             provider_options=options,
         )
-        return TrialSandbox(await AsyncSandbox(self.provider, owns_provider=False).start(spec))
+        sandbox = AsyncSandbox(self.provider, owns_provider=False)
+        return TrialSandbox(await sandbox.start(spec, snapshot=snapshot))
 
     async def find_image(
         self, settings: EnvironmentSettings, folder: Path

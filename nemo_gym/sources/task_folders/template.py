@@ -12,6 +12,7 @@ from nemo_gym.sources.task_folders.values import check_step_name
 
 _SETTINGS = """\
 schema_version = "1.4"
+artifacts = ["/app/count.txt"]
 
 [task]
 name = "my-org/{name}"
@@ -24,17 +25,17 @@ license = "Apache-2.0"
 [environment]
 network_mode = "no-network"
 workdir = "/app"
-memory_mb = 1024
 
 [agent]
 timeout_sec = 600
 
 [verifier]
 timeout_sec = 120
+environment_mode = "separate"
 """
 _TEST = """\
 #!/bin/bash
-# It runs in the sandbox after the agent, and writes one finite number.
+# It runs after the agent, in a fresh sandbox with the artifacts alone, and writes one finite number.
 if [ "$(cat /app/count.txt 2>/dev/null | tr -d '[:space:]')" = 7 ]; then
     echo 1 > /logs/verifier/reward.txt
 else

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import shlex
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,8 +24,9 @@ from nemo_gym import clock
 from nemo_gym.failures import GymError, VerifierError
 from nemo_gym.isolation.leftovers import remove_tree
 from nemo_gym.sandbox import SandboxExecResult
+from nemo_gym.sandbox.providers.protocols import SupportsSandboxSnapshots
 from nemo_gym.sources.task_folders import verifier_shim
-from nemo_gym.sources.task_folders.folder import FolderTask
+from nemo_gym.sources.task_folders.folder import VERIFIER_PROGRAM, FolderTask, read_text
 from nemo_gym.sources.task_folders.rewards import (
     JSON_FILE,
     TEXT_FILE,
@@ -65,6 +67,12 @@ class StepVerdict:
     """Source → `ok`, `failed` or `skipped`."""
 
 
+def _keep(folder: Path, target: Path, found: Mapping[str, str]) -> None:
+    """Copy the artifacts of a step, with a list of their sources."""
+    shutil.copytree(folder, target, symlinks=True, dirs_exist_ok=True)
+    (target / "manifest.json").write_text(json.dumps(found, indent=2), encoding="utf-8")
+
+
 @dataclass(slots=True)
 class Trial:
     """An attempt that was started. `close` ends it in every case."""
@@ -74,8 +82,12 @@ class Trial:
     variables: frozenset[str] = frozenset()
     """The variables of this machine that the task may read."""
     verdicts: list[StepVerdict] = field(default_factory=list)
+    artifacts: Path | None = None
+    """A folder of this machine that keeps the artifacts, those of a step in a folder of its name."""
     response: Mapping[str, Any] = field(default_factory=dict)
     """The answer of the agent, which a `verifier.py` may read."""
+    has_two_reward_files: bool = False
+    """True once a verifier has written both; the JSON counts."""
     _sandbox: TrialSandbox | None = None
     _kept: Path | None = None
     _needs_reset: bool = False
@@ -102,16 +114,26 @@ class Trial:
         limit = self.agent.timeout_sec
         return None if limit is None else limit - (clock.monotonic() - self._began)
 
-    async def start(self) -> None:
-        """Start the sandbox and prepare the first step. Raises VerifierError."""
+    async def start(self, snapshot: Path | None = None) -> None:
+        """Start the sandbox and prepare the first step. Raises VerifierError.
+
+        `snapshot`: that of an earlier attempt, which goes on in this one.
+        """
         environment = self.task.settings.environment
         self._kept = Path(tempfile.mkdtemp(prefix="nemo_gym_trial_"))
         env = self._fill(environment.env)
-        self._sandbox = await self.sandboxes.start(environment, self.task.environment, env)
-        await self.sandbox.make_empty(_LOGS)
-        if environment.healthcheck is not None:
-            await self._check_health(environment.healthcheck)
+        self._sandbox = await self.sandboxes.start(environment, self.task.environment, env, snapshot)
+        if snapshot is None:
+            await self.sandbox.make_empty(_LOGS)
+            if environment.healthcheck is not None:
+                await self._check_health(environment.healthcheck)
         await self._prepare_step()
+
+    async def snapshot(self, path: Path) -> bool:
+        """Write a snapshot from which another attempt can `start`. Returns False if there can be none now."""
+        can = isinstance(self.sandboxes.provider, SupportsSandboxSnapshots)
+        has_steps = bool(self.task.settings.steps)  # the verdicts of earlier ones are in no sandbox
+        return can and not has_steps and await self.sandbox.sandbox.snapshot(path)
 
     async def close(self) -> None:
         """End the sandbox and delete what was kept. Idempotent."""
@@ -242,7 +264,7 @@ class Trial:
         """Copy the artifacts to a folder of this machine, and return it."""
         assert self._kept is not None
         folder = Path(tempfile.mkdtemp(dir=self._kept))
-        if self.task.settings.find_mode(step) is VerifierMode.SHARED:
+        if self.task.settings.find_mode(step) is VerifierMode.SHARED and self.artifacts is None:
             return folder  # nothing reads them
         claimed: list[Artifact] = []
         for artifact in list_artifacts(self.task.settings, step):
@@ -257,6 +279,8 @@ class Trial:
                 log.warning("%s: the artifact %s was not collected: %s", self.task.name, source, error)
                 kind = None
             verdict.artifacts[source] = "failed" if kind is None else "ok"
+        if self.artifacts is not None:
+            await asyncio.to_thread(_keep, folder, self.artifacts / (verdict.step or ""), verdict.artifacts)
         return folder
 
     async def _verify(self, step: StepSettings | None, kept: Path) -> Rewards:
@@ -307,7 +331,9 @@ class Trial:
         if done.error_type == "timeout":
             message = f"The verifier took more than {settings.timeout_sec:g} s."
             raise VerifierError(message, code="verifier_timeout")
-        return parse_rewards(await sandbox.read(JSON_FILE), await sandbox.read(TEXT_FILE))
+        json_file, text_file = await sandbox.read(JSON_FILE), await sandbox.read(TEXT_FILE)
+        self.has_two_reward_files |= json_file is not None and text_file is not None
+        return parse_rewards(json_file, text_file)
 
     async def _put_tests(self, sandbox: TrialSandbox, step: StepSettings | None) -> None:
         folders = dict.fromkeys((self.task.tests, self.task.folder(step) / "tests"))
@@ -315,12 +341,16 @@ class Trial:
             if folder.is_dir():
                 await sandbox.put_folder(folder, self.task.files, _TESTS)
         if self.task.find_test(step) is None:
-            await self._put_shim(sandbox)
+            own = [folder / VERIFIER_PROGRAM for folder in folders]
+            shared = None if any(map(Path.exists, own)) else self.task.shared_verifier
+            await self._put_shim(sandbox, shared)
 
-    async def _put_shim(self, sandbox: TrialSandbox) -> None:
-        """Write the `test.sh` that runs `verifier.py`, and what it is given."""
-        given = {"task_data": self.task.settings.metadata, "response": self.response}
+    async def _put_shim(self, sandbox: TrialSandbox, shared: Path | None) -> None:
+        """Write the `test.sh` that runs `verifier.py`, what it is given and, if it is `shared`, itself."""
+        given = {"task_data": self.task.read_task_data(), "response": self.response}
+        program = {} if shared is None else {VERIFIER_PROGRAM: read_text(shared, shared.parent)}
         texts = {
+            **program,
             ".ng/run.py": _SHIM,
             ".ng/given.json": json.dumps(given, default=str),
             "test.sh": f"#!/bin/sh\nexec python3 {_TESTS}/.ng/run.py\n",

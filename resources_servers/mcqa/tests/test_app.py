@@ -128,6 +128,10 @@ async def test_a_question_without_options_takes_every_letter() -> None:
     [
         ({"expected_answer": None}, "expected_answer: missing"),
         ({"expected_answer": "D"}, "expected_answer: 'D' is none of the options A, B, C"),
+        (
+            {"options": None, "expected_answer": "Mars"},
+            "options: missing, so that only a letter is an answer",
+        ),
         ({"options": [{"A": "x"}, {"A": "y"}]}, "options: the option A is listed twice"),
         ({"options": [{"1": "x"}], "expected_answer": ""}, "options: .*; expected_answer: missing"),
         ({"template_metadata": {"output_regex": 7}}, "output_regex must be"),

@@ -84,6 +84,12 @@ def test_an_answer_is_not_run_as_code(task: str, tmp_path: Path) -> None:
     assert not trace.exists()
 
 
+def test_a_typographic_minus_is_a_minus() -> None:
+    entry = {**entry_of("chain_sum"), "answer": "-4"}
+    assert score(entry, "\N{MINUS SIGN}4") == 1.0
+    assert score(entry, "4") < 1.0
+
+
 def test_lists_that_the_scorers_take_still_count() -> None:
     entry = entry_of("spiral_matrix")
     assert score(entry, f"[{', '.join(entry['answer'].split())}]") == pytest.approx(0.1)

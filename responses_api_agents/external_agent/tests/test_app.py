@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from nemo_gym.isolation.confinement import isolations
@@ -99,6 +100,21 @@ async def test_calls_beyond_the_budget_are_refused() -> None:
         "max_steps",
         2,
     )
+
+
+async def test_the_budget_of_a_run_counts_and_refuses_the_calls_of_the_program() -> None:
+    gym = AgentGym("print([ask()[0] for _ in range(3)])", *[[text("")]] * 4)
+    left = {"x-ng-budget": '{"tokens": 1}'}
+    reply = await gym.post("agent", "/run", folder_row(), headers=left)
+    row = orjson.loads(reply.body)
+    assert said_in(row) == "[200, 402, 402]"
+    assert (row["_ng_outcome"], row["_ng_end_reason"], len(gym.model.requests)) == ("truncated", "budget", 1)
+    (counts,) = orjson.loads(reply.headers["x-ng-spent"]).values()
+    assert counts[0] == 1
+    assert counts[1] + counts[3] >= 1
+    counted = await gym.post("agent", "/run", folder_row(), headers={"x-ng-budget": "{}"})
+    (counts,) = orjson.loads(counted.headers["x-ng-spent"]).values()
+    assert counts[0] == 3
 
 
 async def test_an_agent_that_fills_its_folder_is_ended() -> None:

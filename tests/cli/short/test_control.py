@@ -27,3 +27,10 @@ def test_a_second_run_is_refused() -> None:
     line = GymLine("control", {}, [], ["a", "b"], [], "[RUN]")
     with pytest.raises(click.UsageError, match="name one run"):
         build_translation("pause")(line)
+
+
+@pytest.mark.parametrize("name", ["concurrency", "max_attempts", "max-attempts"])
+def test_a_value_without_its_option_has_a_hint(name: str) -> None:
+    line = GymLine("control", {}, [], [name, "8"], [], "[RUN]")
+    with pytest.raises(click.UsageError, match=f"Did you mean --{name.replace('_', '-')} 8"):
+        build_translation("set")(line)

@@ -67,6 +67,8 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
         ("list mcqa", "`gym search mcqa` finds names."),
         ("eval run mcqa --temperature hot", "'hot' is not a number."),
         ("eval run mcqa --temperature true", "'true' is not a number."),
+        ("eval run mcqa --limit 1 --limit=2", "Option '--limit' is given 2 times. Give it once."),
+        ("eval run mcqa -o a.jsonl --output b.jsonl", "Option '--output' / '-o' is given 2 times."),
     ],
 )
 def test_a_wrong_word_ends_with_2_and_a_hint_before_anything_starts(
@@ -150,3 +152,36 @@ def test_an_interrupt_while_the_line_is_read_ends_with_130(
         run(["list"], program="gym")
     assert ended.value.code == 130
     assert capsys.readouterr().err.endswith("gym: interrupted\n")
+
+
+def test_all_wrong_values_of_options_are_reported_together(tmp_path: Path) -> None:
+    done = gym(tmp_path, "eval", "run", "mcqa", "-n", "four", "--temperature", "abc", "--limit", "x")
+    assert done.returncode == 2
+    for word in ("'four'", "'abc'", "'x'"):
+        assert word in done.stderr
+
+
+def test_all_unknown_options_are_reported_together(tmp_path: Path) -> None:
+    done = gym(tmp_path, "eval", "run", "mcqa", "--temprature", "0.3", "--limt=4", "-z", "-n", "four")
+    assert done.returncode == 2
+    for words in ("'--temprature'. Did you mean '--temperature'?", "'--limt'. Did", "'-z'.", "'four'"):
+        assert words in done.stderr
+
+
+def test_a_file_after_two_dashes_is_no_option(tmp_path: Path) -> None:
+    done = gym(tmp_path, "eval", "failures", "--", "-a.jsonl")
+    assert "No such option" not in done.stderr
+    assert "there is no run at -a.jsonl" in done.stderr
+
+
+def test_a_misspelt_key_has_the_nearest_option(tmp_path: Path) -> None:
+    done = gym(tmp_path, "eval", "run", "mcqa", "--url", "http://127.0.0.1:9/v1", "-m", "m", "+temprature=3")
+    assert done.returncode == 2
+    assert "Did you mean '--temperature'?" in done.stderr
+
+
+def test_messages_name_the_flags_of_the_verb(tmp_path: Path) -> None:
+    done = gym(tmp_path, "eval", "export", "a.jsonl")
+    assert done.returncode == 2
+    assert "Write --format <value>." in done.stderr
+    assert "+" not in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,36 @@ def test_terms_name_the_provider_and_the_network() -> None:
     assert read_terms({}).provider == "rootless"
     with pytest.raises(ConfigError, match="can be none"):
         read_terms({"network": "host"})
+
+
+def test_terms_name_the_limits_that_tasks_run_without() -> None:
+    assert read_terms({"unlimited": ["cpus", "storage_mb"]}).unlimited == {"cpus", "storage_mb"}
+    for wrong in (["gpus"], "cpus", 3):
+        with pytest.raises(ConfigError, match="can be a list of cpus, memory_mb, storage_mb"):
+            read_terms({"unlimited": wrong})
+
+
+@pytest.mark.parametrize(
+    ("agent", "allowed", "is_allowed"),
+    [
+        (None, ["simple_agent"], True),
+        (None, ["claude_code"], False),
+        ("external_agent/claude_code", ["claude_code"], True),
+        ("external_agent/codex", ["claude_code", "simple_agent"], False),
+        ("oracle/nop", [], True),
+    ],
+)
+def test_a_dataset_names_the_agents_that_may_play_it(
+    agent: str | None, allowed: list[str], is_allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_task(tmp_path / "tasks" / "one")
+    text = f'[dataset]\nname = "org/set"\n[gym]\nallowed_agents = {allowed}\n'
+    (tmp_path / "tasks" / "dataset.toml").write_text(text)
+    line = build_line(tmp_path / "tasks")
+    line = replace(line, values={**line.values, "agent_type": agent})
+    if is_allowed:
+        assert place_task_folders(line).values["resources_server"] == ("task_folders",)
+    else:
+        with pytest.raises(ConfigError, match="does not allow the agent"):
+            place_task_folders(line)

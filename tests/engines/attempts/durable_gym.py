@@ -7,8 +7,9 @@ process leaves. The next attempt continues it.
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from typing import Any
 import orjson
 
 from nemo_gym.config.loading import load
-from nemo_gym.engines.attempts.names import new_run
 from nemo_gym.failures import Failure
 from nemo_gym.launch.inline import InlineGym, inline
 from nemo_gym.mock_engine import EngineOptions
@@ -31,6 +31,7 @@ from nemo_gym.rollouts.run.durable_attempts import DurableAttempts, begin_durabl
 from nemo_gym.rollouts.run.options import DurabilityOptions
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.keys import REPLAY_KEY, TIMING_KEY
+from nemo_gym.serving.durable.names import new_run
 from nemo_gym.tokens.records import RECORD_FIELD
 from tests.our_environments import OUR_ENVIRONMENTS, OurEnvironment
 
@@ -54,16 +55,12 @@ class DurableGym:
     """A durable run in a gym in this process."""
 
     gym: InlineGym
-    engine: EngineProcess
+    count_engine_calls: Callable[[], int]
     attempts: DurableAttempts
 
     @property
     def records(self) -> AttemptRecords:
         return self.attempts.records
-
-    def count_engine_calls(self) -> int:
-        with urllib.request.urlopen(self.engine.root_url + "/stats", timeout=30) as answer:
-            return int(json.loads(answer.read())["requests"].get("/v1/chat/completions", 0))
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         return await self.attempts.attempt(task)
@@ -80,7 +77,8 @@ class DurableGym:
         folder = self.records.folder / self.records.name_next(identity).folder
         folder.mkdir(mode=0o700)
         for name, content in files.items():
-            (folder / name).write_bytes(content)
+            named = re.sub(rb'"attempt":"[^"]*"', b'"attempt":"%b"' % folder.name.encode(), content)
+            (folder / name).write_bytes(named)
         return folder
 
 
@@ -95,19 +93,40 @@ async def durable_gym(
     script.write_text(json.dumps(gold))
     files = [str(path) for each in named for path in each.config_files]
     with EngineProcess(EngineOptions(policy="script", script=script)) as engine:
-        policy = [f"+policy_base_url={engine.base_url}", "+policy_api_key=none", "+policy_model_name=mock"]
-        calls = f"+model_call_capture_dir={folder / 'model_calls'}"
-        given = [f"+config_paths=[{','.join([*files, _VLLM])}]", *policy, _TOKENS, calls, *overrides]
-        async with inline(load(given, env_path=None)) as gym:
-            found = DiscoveredGym(gym.config, gym.token, gym.transport)
-            caller = found.caller()
-            records = AttemptRecords(folder / "out_attempts", new_run())
-            records.folder.mkdir()
-            keeps = DurabilityOptions(durability="process", keep_attempts="all", **options)
-            attempts = await begin_durable(
-                AgentAttempter(caller), records, keeps, caller, gym.config.keys(), gym.config
-            )
-            yield DurableGym(gym, engine, attempts)
+
+        def count() -> int:
+            with urllib.request.urlopen(engine.root_url + "/stats", timeout=30) as answer:
+                return int(json.loads(answer.read())["requests"].get("/v1/chat/completions", 0))
+
+        async with durable_over(
+            folder, engine.base_url, files, *overrides, count_engine_calls=count, **options
+        ) as gym:
+            yield gym
+
+
+@asynccontextmanager
+async def durable_over(
+    folder: Path,
+    engine_url: str,
+    files: Iterable[str],
+    *overrides: str,
+    count_engine_calls: Callable[[], int],
+    **options: Any,
+) -> AsyncIterator[DurableGym]:
+    """A durable run of the servers that `files` declare, over an engine that counts its calls."""
+    policy = [f"+policy_base_url={engine_url}", "+policy_api_key=none", "+policy_model_name=mock"]
+    calls = f"+model_call_capture_dir={folder / 'model_calls'}"
+    given = [f"+config_paths=[{','.join([*files, _VLLM])}]", *policy, _TOKENS, calls, *overrides]
+    async with inline(load(given, env_path=None)) as gym:
+        found = DiscoveredGym(gym.config, gym.token, gym.transport)
+        caller = found.caller()
+        records = AttemptRecords(folder / "out_attempts", new_run())
+        records.folder.mkdir()
+        keeps = DurabilityOptions(durability="process", keep_attempts="all", **options)
+        attempts = await begin_durable(
+            AgentAttempter(caller), records, keeps, caller, gym.config.keys(), gym.config
+        )
+        yield DurableGym(gym, count_engine_calls, attempts)
 
 
 def plan_examples(environment: OurEnvironment) -> list[PlannedAttempt]:
@@ -123,21 +142,34 @@ def plan_examples(environment: OurEnvironment) -> list[PlannedAttempt]:
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """The files of a record, without the plan of its attempt."""
-    return {path.name: path.read_bytes() for path in folder.glob("*.calls.jsonl")}
+    return {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
 
 
 def cut_record(files: dict[str, bytes], calls: int, *, in_flight: bool) -> dict[str, bytes]:
-    """The record as a process leaves it that is killed after the answer `calls`, of one server.
+    """The record as processes leave it that are killed after the answer `calls`, counted over all servers.
 
     `in_flight`: the next request had begun.
     """
-    ((name, content),) = files.items()
-    lines, ended = content.splitlines(keepends=True), 0
-    for at, line in enumerate(lines):
-        if ended == calls:
-            return {name: b"".join(lines[: at + in_flight])}
-        ended += "status" in json.loads(line)
-    return {name: content}
+    ends = sorted(line["completed_at"] for line in _read_lines(files) if "completed_at" in line)
+    last = ends[calls - 1] if calls else 0.0
+    next_begun = min(
+        (line["started_at"] for line in _read_lines(files) if line.get("started_at", 0.0) > last),
+        default=last,
+    )
+    until = next_begun if in_flight else last
+    return {
+        name: b"".join(
+            line
+            for line in content.lstrip().splitlines(keepends=True)
+            if (each := json.loads(line)).get("completed_at", 0.0) <= last
+            and max(each.get("started_at", 0.0), each.get("ended_at", 0.0)) <= until
+        )
+        for name, content in files.items()
+    }
+
+
+def _read_lines(files: dict[str, bytes]) -> list[dict[str, Any]]:
+    return [json.loads(line) for content in files.values() for line in content.split(b"\n") if line]
 
 
 def find_latest(gym: DurableGym, task: PlannedAttempt) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from pathlib import Path
@@ -11,9 +12,9 @@ import orjson
 import pytest
 from fastapi.testclient import TestClient
 
-from nemo_gym.engines.attempts.plans import ReplayMode, ReplayPlan
 from nemo_gym.engines.attempts.record import read_attempt
 from nemo_gym.mock_engine import EngineOptions, MockEngine
+from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
 from nemo_gym.transport.context import CALL_HEADER, SESSION_HEADER, VERIFYING
 from tests.engines.gateway.rollouts import WITH_TOKEN, gateway
 
@@ -24,6 +25,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "hello"}]},
     "/v1/messages": {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 50, "model": "m"},
 }
+
+
+TOOLS = [{"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}]
 
 
 class Server:
@@ -243,3 +247,42 @@ def test_an_answer_without_an_engine_is_given_again_as_it_was(tmp_path: Path) ->
     server.plan(SECOND)
     assert orjson.loads(server.call(SECOND, body=session).content) is not None
     assert first.status_code == 200
+
+
+def go_on(answer: Any, asked: list[Any], more: str) -> list[Any]:
+    """The input that goes on after an answer."""
+    said = [
+        {name: value for name, value in item.items() if name != "_ng_tokens"} for item in answer["output"]
+    ]
+    return [*asked, *said, {"role": "user", "content": more}]
+
+
+def read_spoken(answer: Any) -> str:
+    """What an answer says. The ids of its tokens depend on which of two equal calls came first."""
+    items = [
+        {name: item.get(name) for name in ("type", "name", "arguments", "content")}
+        for item in answer["output"]
+    ]
+    return json.dumps(items)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_subagents_side_by_side_are_replayed_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
+    """Two of three say the same at first."""
+    server = Server(tmp_path, MockEngine(EngineOptions(model="mock", policy="tools")))
+    texts = ("look here", "look here", "look there")
+    begun = [[{"role": "user", "content": text}] for text in texts]
+    firsts = [server.call(FIRST, body={"input": each, "tools": TOOLS}).json() for each in begun]
+    later = [go_on(firsts[at], begun[at], f"more {at}") for at in range(3)]
+    seconds = [server.call(FIRST, body={"input": each, "tools": TOOLS}).json() for each in later]
+    asked = server.asked
+    server.plan(SECOND)
+    again = {at: server.call(SECOND, body={"input": begun[at], "tools": TOOLS}).json() for at in order}
+    spoken = [read_spoken(answer) for answer in firsts]
+    assert sorted(read_spoken(again[at]) for at in (0, 1)) == sorted(spoken[:2])
+    assert read_spoken(again[2]) == spoken[2]
+    for at in reversed(order):
+        answer = server.call(SECOND, body={"input": later[at], "tools": TOOLS})
+        assert answer.status_code == 200, answer.text
+        assert read_spoken(answer.json()) == read_spoken(seconds[at])
+    assert server.asked == asked

@@ -59,6 +59,27 @@ def test_dates_of_known_agents_are_recognized(recorded: str, said: str) -> None:
     assert Noise(["datetime"]).compare(recorded, said) == {"datetime": 1}
 
 
+@pytest.mark.parametrize(
+    "text", ["duration_ms: {}", '{{"elapsed_seconds":{}}}', '{{"took_ms": {}}}', "wall_ms={}"]
+)
+def test_durations_with_a_name_are_recognized(text: str) -> None:
+    assert Noise(["duration"]).compare(text.format(415), text.format(7.5)) == {"duration": 1}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said", "place"),
+    [
+        ("in 3 s: 4 passed", "in 15 s: 5 passed", 8),
+        ("in 3 s", "in 15 s", 6),
+        ("in 3 s", "in 15 s.", 6),
+        ("took 3 s and 4 s", "took 3 s", 8),
+        ("one", "two", 0),
+    ],
+)
+def test_the_first_difference_is_the_first_that_is_no_noise(recorded: str, said: str, place: int) -> None:
+    assert Noise(["duration"]).find_difference(recorded, said) == place
+
+
 def test_an_unknown_class_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"no class of noise named durations.*duration, hex_id"):
         Noise(["durations"])

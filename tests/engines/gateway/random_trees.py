@@ -38,7 +38,7 @@ class Gateway:
     """A training model server with control routes, in front of an engine that remembers what it sampled."""
 
     def __init__(self, folder: Path, **ground: Any) -> None:
-        self.ground = Ground(**ground)
+        self.ground = Ground(exact_prompts=False, **ground)  # no request of the server itself
         before = bootstrap.current()
         bootstrap.set_current(Bootstrap("policy_model", {}, TOKEN, "cookie key", []))
         try:

@@ -57,6 +57,8 @@ class Undescribed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.asked.append(scope["path"])
+        if scope["path"] == "/openapi.json":
+            scope = {**scope, "path": "/no_such_route"}
         request = Request(scope, receive)
         body = orjson.loads(await request.body() or b"{}")
         for message in body.get("messages", ()):
@@ -88,6 +90,29 @@ async def test_a_configured_method_keeps_prompts_exact_without_a_probe(method: s
         turns = max(turns, len(segment.calls))
     assert turns > 1
     assert "/openapi.json" not in engines[0].asked
+
+
+@pytest.mark.parametrize("reads_history", [True, False])
+async def test_after_the_first_drift_the_engine_is_asked_once_whether_it_reads_ids_of_the_history(
+    reads_history: bool,
+) -> None:
+    ground = Ground(
+        around=Undescribed if reads_history else lambda app: app, template=RespacingTemplate(), odd_share=0.5
+    )
+    segments, turns = [], 0
+    for number in range(15):
+        talk = await converse(ground, Random(number), str(number))
+        segments.append(len(check_exact(talk.row, talk.truths)))
+        turns += len(talk.truths)
+    assert len(ground.sampled) == turns + 1
+    drifted = [count > 1 for count in segments]
+    assert sum(drifted) == 1 if reads_history else sum(drifted) > 3
+
+
+async def test_an_engine_that_does_not_drift_is_not_asked() -> None:
+    ground = Ground()
+    talks = [await converse(ground, Random(number), str(number)) for number in range(10)]
+    assert len(ground.sampled) == sum(len(talk.truths) for talk in talks)
 
 
 async def test_a_turn_that_does_not_drift_is_an_ordinary_request() -> None:

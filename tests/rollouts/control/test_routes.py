@@ -48,6 +48,13 @@ def test_a_verb_is_a_path_and_its_fields_are_a_body() -> None:
             "max_attempts: .*; rollout_timeout_s: ",
         ),
         ("POST", "/_ng/runs/rollouts/cancel", b'{"rollouts": ["one"]}', 422, "'one' is no rollout; write"),
+        (
+            "POST",
+            "/_ng/runs/rollouts/set",
+            b'{"num_samples_in_parallel": 0}',
+            422,
+            "valid: num_samples_in_parallel: 0 is neither a whole number of at least 1 nor `auto`$",
+        ),
         ("POST", "/_ng/runs/rollouts/set", b"[]", 422, "dictionary"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -11,7 +12,6 @@ from nemo_gym.rollouts.lookback.account import CodeScores, RunAccount, describe_
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.ranking import rank_runs
-from nemo_gym.rollouts.lookback.report import write_report
 from nemo_gym.rollouts.lookback.reward_profile import write_profile
 from nemo_gym.rollouts.lookback.run_plan import make_plan
 from nemo_gym.rollouts.lookback.run_table import read_run_table
@@ -55,15 +55,11 @@ def assert_all_is_said(account: RunAccount | None) -> None:
 
 def test_every_reader_says_it(tmp_path: Path) -> None:
     rows = store_two_codes(tmp_path / "run.jsonl")
-    assert_all_is_said(write_report(rows, tmp_path / "page.html"))
+    assert_all_is_said(read_run_table([rows]).runs[0].account)
     assert_all_is_said(write_profile(StoredRun(rows), tmp_path / "profile.jsonl").account)
     assert_all_is_said(check_health(rows).account)
     for account in compare(rows, rows).accounts:
         assert_all_is_said(account)
-    page = (tmp_path / "page.html").read_text()
-    assert "3 of 8 planned rollouts; the run has not ended" in page
-    assert "<h3>Scores by code</h3>" in page
-    assert f"<th>{NEW} (since" in page
 
 
 def test_the_mean_of_equal_scores_is_their_value() -> None:
@@ -75,9 +71,26 @@ def test_the_mean_of_equal_scores_is_their_value() -> None:
 
 def test_a_whole_run_of_one_code_says_nothing(tmp_path: Path) -> None:
     rows = store(tmp_path / "run.jsonl", [scored_row(0)])
-    account = write_report(rows, tmp_path / "page.html")
-    assert list(account.notes()) == []
-    assert "by code" not in (tmp_path / "page.html").read_text()
+    assert list(read_run_table([rows]).runs[0].account.notes()) == []
+
+
+def test_answers_that_broke_their_verifier_are_said_by_every_reader(tmp_path: Path) -> None:
+    fault: dict[str, Any] = {
+        "reward": 0.0,
+        "answer_fault": "raised",
+        "answer_fault_detail": "KeyError:\n 'bonus'",
+    }
+    rows = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(1, **fault), scored_row(2, **fault)])
+    told = (
+        f"{rows}: 2 of 3 rollouts were scored 0 because their answers broke `verify` (`answer_fault`), first: "
+        "KeyError: 'bonus'"
+    )
+    accounts = [
+        read_run_table([rows]).runs[0].account,
+        *compare(rows, rows).accounts,
+        check_health(rows).account,
+    ]
+    assert [list(account.notes()) for account in accounts] == [[told]] * 4
 
 
 def test_marks_without_a_manifest_are_named_by_themselves(tmp_path: Path) -> None:
@@ -91,7 +104,7 @@ def test_marks_without_a_manifest_are_named_by_themselves(tmp_path: Path) -> Non
 def test_a_torn_last_row_is_said(tmp_path: Path) -> None:
     rows = store(tmp_path / "run.jsonl", [scored_row(0), scored_row(1)])
     rows.write_bytes(rows.read_bytes()[:-9])
-    accounts = [write_report(rows, tmp_path / "page.html"), *compare(rows, rows).accounts]
+    accounts = [read_run_table([rows]).runs[0].account, *compare(rows, rows).accounts]
     assert [list(account.notes()) for account in accounts] == [
         [f"{rows}: the last row is incomplete and left out"]
     ] * 3
@@ -140,12 +153,10 @@ def test_every_reader_of_means_says_that_they_are_not_the_estimate(
     notes = [
         *compare(rows, other).accounts[0].notes(),
         *read_run_table([rows, other]).runs[0].account.notes(),
-        *write_report(rows, tmp_path / "page.html").notes(),
         *rank_runs([rows, other]).notes,
     ]
-    assert len(notes) == 4
+    assert len(notes) == 3
     assert all(note.endswith(told) for note in notes)
-    assert told.replace("'", "&#x27;") in (tmp_path / "page.html").read_text()
     assert not [*compare(other, other).accounts[0].notes()]
 
 
@@ -166,8 +177,6 @@ def test_tool_calls_that_the_environment_failed_are_told_by_every_reader(tmp_pat
     other = store(tmp_path / "other.jsonl", stored)
     assert [*compare(rows, other).accounts[0].notes()] == [told]
     assert [*read_run_table([rows, other]).runs[0].account.notes()] == [told]
-    assert [*write_report(rows, tmp_path / "page.html").notes()] == [told]
-    assert "KeyError: 0 (app.py:7)" in (tmp_path / "page.html").read_text()
 
 
 def test_rollouts_that_are_in_no_mean_are_told(tmp_path: Path) -> None:
@@ -181,16 +190,9 @@ def test_rollouts_that_are_in_no_mean_are_told(tmp_path: Path) -> None:
 
 
 def test_rows_that_name_no_task_are_told(tmp_path: Path) -> None:
-    path, page = tmp_path / "run.jsonl", tmp_path / "page.html"
+    path = tmp_path / "run.jsonl"
     path.write_bytes(b'{"prompt":"A","response":"x","reward":1}\n' * 3)
     told = (
         "3 rows have neither `_ng_task_index` nor `responses_create_params`: each counts as a task of its own"
     )
-    for notes in (read_run_table([path]).runs[0].account.notes(), write_report(path, page).notes()):
-        assert told in " ".join(notes)
-
-
-def test_a_report_says_of_how_many_tasks_a_pass_rate_is(tmp_path: Path) -> None:
-    rows = [scored_row(task, repeat) for task in range(3) for repeat in range(2)]
-    write_report(store(tmp_path / "run.jsonl", rows[:5], [failure_row(2, 1)]), page := tmp_path / "page.html")
-    assert "without 1 tasks that have fewer than 2 rewards" in page.read_text()
+    assert told in " ".join(read_run_table([path]).runs[0].account.notes())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 import pytest
 
 from nemo_gym.config.loading import load
-from nemo_gym.engines.attempts.plans import ReplayMode
+from nemo_gym.engines.attempts.record import read_attempt
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine import EngineOptions
@@ -23,19 +25,28 @@ from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.options import DurabilityOptions
 from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.calls import convert_for_trainers, read_calls
 from nemo_gym.rows.keys import FORK_KEY, REPLAY_KEY
+from nemo_gym.serving.durable.plans import ReplayMode
 from nemo_gym.tokens.segments import build_segments
 from tests.engines.attempts.durable_gym import ENVIRONMENTS, Row, count_calls
+from tests.waiting import until
 
 ENVIRONMENT = ENVIRONMENTS["example_session_state_mgmt"]
 KEEPS = {"durability": "process", "keep_attempts": "all"}
 
 
-class Forkable(NamedTuple):
-    run: StoredRun
+@dataclass(frozen=True, slots=True)
+class Forkable:
+    rows: Path
     gym: DiscoveredGym
     output: Path
+    collecting: asyncio.Task[CollectSummary]
+
+    @property
+    def run(self) -> StoredRun:
+        return StoredRun(self.rows, may_have_begun=True)
 
     async def fork(self, turn: int, forks: int = 2, **settings: Any) -> list[Row]:
         parents = find_parents(self.run, turn, task=settings.pop("task", None))
@@ -51,12 +62,14 @@ def read_rows(path: Path) -> list[Row]:
 
 
 @asynccontextmanager
-async def forkable(folder: Path, *, keeps: bool = True, form: str = "packed") -> AsyncIterator[Forkable]:
+async def forkable(
+    folder: Path, *, keeps: bool = True, form: str = "packed", is_over: bool = True, **engine_options: Any
+) -> AsyncIterator[Forkable]:
     """A run of one environment whose attempts were kept, and its gym. The policy calls tools and then answers."""
     files = [str(path) for path in ENVIRONMENT.config_files]
     files.append("responses_api_models/vllm_model/configs/vllm_model.yaml")
     tokens = "++policy_model.responses_api_models.vllm_model"
-    with EngineProcess(EngineOptions(policy="tools", most_calls=3, model="mock")) as engine:
+    with EngineProcess(EngineOptions(policy="tools", most_calls=3, model="mock", **engine_options)) as engine:
         given = [
             f"+config_paths=[{','.join(files)}]",
             f"+policy_base_url={engine.base_url}",
@@ -77,16 +90,26 @@ async def forkable(folder: Path, *, keeps: bool = True, form: str = "packed") ->
                 limit=2,
                 **(KEEPS if keeps else {}),
             )
-            summary = await collect(settings, gym.caller(), gym)
-            assert summary.exit_code == 0
-            yield Forkable(StoredRun(folder / "out.jsonl"), gym, folder / "forks.jsonl")
+            collecting = asyncio.create_task(collect(settings, gym.caller(), gym))
+            if is_over:
+                assert (await collecting).exit_code == 0
+            try:
+                yield Forkable(
+                    folder / "out.jsonl",
+                    gym,
+                    folder / "forks.jsonl",
+                    collecting,
+                )
+            finally:
+                collecting.cancel()
+                await asyncio.wait([collecting])
 
 
 def read_parent(gym: Forkable, row: Row) -> Row:
     task, repeat = row[FORK_KEY]["parent"]
     return next(
         each
-        for each in read_rows(gym.run.files.rows)
+        for each in read_rows(gym.rows)
         if (each["_ng_task_index"], each["_ng_rollout_index"]) == (task, repeat)
     )
 
@@ -147,13 +170,13 @@ async def test_a_turn_from_the_end_and_a_turn_of_zero(tmp_path: Path) -> None:
 async def test_the_cost_is_told_before_anything_runs(tmp_path: Path) -> None:
     async with forkable(tmp_path) as gym:
         (parent,) = find_parents(gym.run, 2, task=0)
-        row = read_rows(gym.run.files.rows)[0]
+        row = read_rows(gym.rows)[0]
         sampled = [len(call.tokens.generated) for call in read_calls(row) if call.tokens]
         assert (parent.shared_tokens, parent.later_tokens) == (sum(sampled[:2]), sum(sampled[2:]))
         (line,) = describe_cost([parent], 8)
         assert line == (
-            f"task 0, repeat 0: 8 forks after call 2 share {sum(sampled[:2]):,} sampled tokens and pay about "
-            f"{8 * sum(sampled[2:]):,}"
+            f"task 0, repeat 0: 8 forks after call 2 share 2 calls ({sum(sampled[:2]):,} sampled tokens) and make "
+            f"about {8 * len(sampled[2:]):,} ({8 * sum(sampled[2:]):,})"
         )
 
 
@@ -194,3 +217,18 @@ async def test_a_rewind_says_so_in_its_row(tmp_path: Path) -> None:
     async with forkable(tmp_path) as gym:
         (row,) = await gym.fork(1, 1, task=0, mode=ReplayMode.REWIND)
         assert row[REPLAY_KEY]["mode"] == "rewind"
+
+
+async def test_a_rollout_that_still_runs_is_forked(tmp_path: Path) -> None:
+    # The second call of the parent gets no answer.
+    hang = {"do": "hang", "times": 1, "match": "tool_call_id"}
+    async with forkable(tmp_path, faults=[hang], is_over=False) as gym:
+        folder = tmp_path / "out_attempts" / "0.0.a0"
+        await until(lambda: read_attempt(folder).list_answered())
+        rows = await gym.fork(1, 3, task=0)
+        assert not gym.collecting.done()
+        assert {row[REPLAY_KEY]["calls_replayed"] for row in rows} == {1}
+        (shared,) = {row["response"]["output"][0]["call_id"] for row in rows}
+        assert shared in str(read_attempt(folder).list_answered()[0].replies)
+        with pytest.raises(ConfigError, match="has 1 answered calls, and no turn 2"):
+            find_parents(gym.run, 2)

@@ -19,9 +19,12 @@ from nemo_gym.rollouts.lookback.run_table import read_run_table
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, open_journal
+from nemo_gym.rollouts.output.run_state import RunState
 from nemo_gym.rollouts.run.run_metrics import RunMetrics
 from nemo_gym.rows.identity import RolloutId
+from nemo_gym.viewer.finding import find_runs
 from tests.rollouts.doubles import all_planned, identities, read_rows
+from tests.rollouts.lookback.many_runs import store_models
 from tests.rollouts.shards import store_shard
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
@@ -291,7 +294,35 @@ def test_a_merged_run_keeps_what_its_shards_lack(tmp_path: Path) -> None:
     }
     store_with_identity(shard, 0, **whole)
     merged = merge_shards([shard], merged.rows, overwrite=True).files
-    assert (RunAccount.open(merged).progress.shards, merged.shards.exists()) == ((), False)
+    assert RunAccount.open(merged).progress.shards == ()
+
+
+def test_a_merged_run_is_known_by_its_shards(tmp_path: Path) -> None:
+    paths = store_models(tmp_path, {"small": 0.5}, tasks=3, repeats=2)
+    manifest = orjson.loads((tmp_path / "small_run.json").read_bytes())
+    manifest["identity"] |= {"responses_create_params": {"temperature": 0.5}, "datasets": [{"path": "a"}]}
+    start = {"started_at": "2026-01-02T00:00:00+00:00", "planned": 6, "end": "complete"}
+    start |= {"counts": {"planned": 6, "finished_before": 0, "completed": 6, "truncated": 0, "failed": 0}}
+    for name, day, tag in (("small", 2, "a"), ("more", 1, "b")):
+        own = start | {"started_at": f"2026-01-0{day}T00:00:00+00:00", "settings": {"tags": [tag]}}
+        (tmp_path / f"{name}_run.json").write_bytes(orjson.dumps(manifest | {"starts": [own]}))
+    more = tmp_path / "more.jsonl"
+    more.write_bytes(paths[0].read_bytes())
+    (tmp_path / "more_materialized_inputs.jsonl").write_bytes(
+        (tmp_path / "small_materialized_inputs.jsonl").read_bytes()
+    )
+    merged = merge_shards([*paths, more], tmp_path / "merged.jsonl", renumber=True).files
+    again = merge_shards([merged.rows], tmp_path / "again.jsonl").files
+    assert not merged.manifest.exists(), "a resume must not take it for its own"
+    for files in (merged, again):
+        (run,) = read_run_table([files.rows]).runs
+        assert (run.label, run.started_at) == ("org/small", "2026-01-01T00:00:00+00:00")
+        assert (run.facts.sampling, run.facts.tags) == ({"temperature": 0.5}, ("a", "b"))
+        (shown,) = find_runs([files.rows])
+        assert (shown.state(), shown.summary()["models"]) == (RunState.COMPLETE, ["org/small"])
+    (tmp_path / "merged_shards.json").write_bytes(b'{"notes": ["of an earlier version"]}')
+    (shown,) = find_runs([merged.rows])
+    assert (shown.state(), shown.summary()["problems"]) == (RunState.UNKNOWN, [])
 
 
 def rank_notes(*paths: Path) -> list[str]:

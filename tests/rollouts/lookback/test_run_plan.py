@@ -13,7 +13,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.run_plan import describe_plan, make_plan
 from nemo_gym.rollouts.lookback.run_table import read_run_table
 from tests.rollouts.lookback.many_runs import store_models
-from tests.rollouts.stored_runs import rows_of_agents, scored_row, store
+from tests.rollouts.stored_runs import failure_row, rows_of_agents, scored_row, store
 
 
 def test_a_plan_from_assumptions() -> None:
@@ -140,3 +140,15 @@ def test_the_tasks_of_two_agents_count_once(tmp_path: Path) -> None:
 def test_the_tasks_of_two_environments_are_one_sample(tmp_path: Path) -> None:
     rows = [scored_row(task, n, float(n % 2), agent="xy"[task % 2]) for task in range(10) for n in range(2)]
     assert make_plan(run=store(tmp_path / "out.jsonl", rows), repeats=2).tasks == 10
+
+
+def test_a_plan_from_an_interrupted_run_tells_the_tasks_that_it_leaves_out(tmp_path: Path) -> None:
+    failures = [failure_row(task, 0) for task in (3, 4)]
+    rows = [scored_row(task, repeat, reward=float(repeat)) for task in range(3) for repeat in range(2)]
+    path = store(tmp_path / "run.jsonl", rows, failures)
+    plan = make_plan(run=path)
+    assert plan.tasks == 3
+    told = f"note: {path}: 2 tasks of the run have no reward, and the plan is of the others"
+    assert any(line.startswith(told) for line in describe_plan(plan))
+    whole = store(tmp_path / "whole.jsonl", rows)
+    assert make_plan(run=whole).notes == []

@@ -17,8 +17,9 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.run_table import Cell, read_run_table
-from tests.rollouts.doubles import AGENT
+from nemo_gym.rollouts.lookback.comparison import compare
+from nemo_gym.rollouts.lookback.run_table import Cell, RunTable, read_run_table
+from tests.rollouts.doubles import AGENT, task_row
 from tests.rollouts.lookback.many_runs import store_models
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
@@ -45,17 +46,35 @@ def best_of(scores: Sequence[float], k: int) -> Fraction:
     return exact_mean([max(chosen) for chosen in combinations(scores, k)])
 
 
-def clustered(scores: Scores) -> tuple[float, float] | None:
-    """The interval of the mean of all scores with tasks as clusters, by its formula in exact fractions."""
-    every = [score for own in scores.values() for score in own]
-    clusters = [own for own in scores.values() if own]
+def interval_of(clusters: Sequence[Sequence[Fraction]]) -> tuple[float, float] | None:
+    """The interval of the mean of all values of clusters, in exact fractions; None below two or without a spread."""
+    every = [value for own in clusters for value in own]
     if len(clusters) < 2:
         return None
-    center, count = exact_mean(every), len(clusters)
-    squares = sum((sum(Fraction(score) - center for score in own) ** 2 for own in clusters), Fraction())
+    center, count = sum(every, Fraction()) / len(every), len(clusters)
+    squares = sum((sum((value - center for value in own), Fraction()) ** 2 for own in clusters), Fraction())
+    if not squares:
+        return None
     half = t_975(count - 1) * sqrt(squares * Fraction(count, count - 1)) / len(every)
-    low, high = min(0.0, *every), max(1.0, *every)
-    return max(low, float(center) - half), min(high, float(center) + half)
+    return float(center) - half, float(center) + half
+
+
+def clustered(scores: Scores) -> tuple[float, float] | None:
+    """The interval of the mean of all scores with tasks as clusters, between the least and the largest possible one."""
+    every = [score for own in scores.values() for score in own]
+    bounds = interval_of([[Fraction(score) for score in own] for own in scores.values() if own])
+    return None if bounds is None else (max(bounds[0], min(0.0, *every)), min(bounds[1], max(1.0, *every)))
+
+
+def check_interval(low: float | None, high: float | None, bounds: tuple[float, float] | None) -> None:
+    """The quantiles of Student's t are approximated to 0.2 %."""
+    if bounds is None:
+        assert low is None
+        assert high is None
+        return
+    tolerance = 0.003 * (bounds[1] - bounds[0]) + 1e-12
+    assert low == pytest.approx(bounds[0], abs=tolerance)
+    assert high == pytest.approx(bounds[1], abs=tolerance)
 
 
 def check_cell(cell: Cell, scores: Scores, failed: int) -> None:
@@ -66,13 +85,7 @@ def check_cell(cell: Cell, scores: Scores, failed: int) -> None:
         assert (cell.mean, cell.low, cell.best_at) == (None, None, {})
         return
     assert cell.mean == pytest.approx(float(exact_mean(every)), abs=1e-12)
-    bounds = clustered(scores)
-    if bounds is None:
-        assert cell.low is None
-    else:
-        width = bounds[1] - bounds[0]
-        assert cell.low == pytest.approx(bounds[0], abs=0.003 * width + 1e-12)
-        assert cell.high == pytest.approx(bounds[1], abs=0.003 * width + 1e-12)
+    check_interval(cell.low, cell.high, clustered(scores))
     for k, value in cell.best_at.items():
         bests = [best_of(own, k) for own in scores.values() if len(own) >= k]
         assert value == pytest.approx(float(sum(bests) / len(bests)), abs=1e-11)
@@ -139,34 +152,112 @@ def test_a_thousand_comparisons_equal_an_independent_oracle(tmp_path: Path) -> N
                 compared += 1
                 assert pair.tasks == len(differences)
                 assert pair.difference == pytest.approx(float(sum(differences) / len(differences)), abs=1e-12)
-                bounds = unclipped({task: [float(each)] for task, each in enumerate(differences)})
-                if bounds is None:
-                    assert pair.low is None
-                else:
-                    assert (pair.low, pair.high) == pytest.approx(bounds, rel=0.003, abs=0.003)
+                check_interval(pair.low, pair.high, interval_of([[each] for each in differences]))
         assert not found, "no pair is told that the oracle does not know"
+        check_other_forms(table, runs)
+        every = [each for name in environments for each in paired(runs[0][name][0], runs[1][name][0])]
+        both = compare(paths[0], paths[1])
+        assert len(both.pairs) == len(every)
+        if every:
+            assert both.difference == pytest.approx(float(sum(every) / len(every)), abs=1e-12)
 
 
-def unclipped(scores: Scores) -> tuple[float, float] | None:
-    """The interval of a mean of differences, which may have any size."""
-    if len(scores) < 2:
-        return None
-    values = [own[0] for own in scores.values()]
-    center, count = exact_mean(values), len(values)
-    squares = sum(((Fraction(value) - center) ** 2 for value in values), Fraction())
-    half = t_975(count - 1) * sqrt(squares / (count - 1) / count)
-    return float(center) - half, float(center) + half
+def check_other_forms(table: RunTable, runs: Sequence[Mapping[str, tuple[Scores, int]]]) -> None:
+    """The JSON of the page and the records of a data frame have the means and best scores of the oracle."""
+    shown = orjson.loads(orjson.dumps(table.to_json(), option=orjson.OPT_NON_STR_KEYS))
+    records = {(each["run"], each["environment"]): each for each in table.to_records()}
+    for run, told, own in zip(table.runs, shown["runs"], runs, strict=True):
+        for name in told["cells"]:
+            scores = own[name][0]
+            every = [score for one in scores.values() for score in one]
+            record = records.pop((run.label, name))
+            for form in (told["cells"][name], record):
+                assert form["scored"] == len(every)
+                assert form["mean"] == (pytest.approx(float(exact_mean(every)), abs=1e-12) if every else None)
+            family = "pass" if {*every} <= {0.0, 1.0} else "best"
+            best = {f"{family}@{k}": value for k, value in told["cells"][name]["best_at"].items()}
+            assert best == {key: value for key, value in record.items() if "@" in key}
+    assert not records
+
+
+def store_copies(path: Path, copies: Mapping[int, Sequence[Sequence[float]]]) -> Path:
+    """Store a run whose tasks repeat contents: by content the scores of each of its copies, failed ones without any."""
+    rows, failures, sent = [], [], []
+    places = [(content, own) for content, each in copies.items() for own in each]
+    for task, (content, own) in enumerate(places):
+        rows += [scored_row(task, k, score, **task_row(content)) for k, score in enumerate(own)]
+        failures += [] if own else [failure_row(task)]
+        sent.append({"_ng_task_index": task, "_ng_rollout_index": 0, **task_row(content)})
+    store(path, rows, failures, tasks=False)
+    inputs = path.with_name(f"{path.stem}_materialized_inputs.jsonl")
+    inputs.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in sent))
+    return path
+
+
+def test_comparisons_of_runs_with_copies_of_tasks_equal_the_oracle(tmp_path: Path) -> None:
+    rng = random.Random(20261128)
+    uneven = 0
+    for number in range(150):
+        contents = range(rng.randint(2, 5))
+        counts = {content: rng.randint(1, 3) for content in contents}
+        runs = []
+        for _ in range(2):
+            own = counts if rng.random() < 0.5 else {content: rng.randint(1, 3) for content in contents}
+            draw = [[rng.random() for _ in range(rng.randint(0, 3))] for _ in range(sum(own.values()))]
+            runs.append({content: [draw.pop() for _ in range(own[content])] for content in contents})
+        if not all(any(scores for each in run.values() for scores in each) for run in runs):
+            continue
+        paths = [store_copies(tmp_path / f"{number}_{place}.jsonl", run) for place, run in enumerate(runs)]
+        table = read_run_table(paths)
+        for told, run in zip(table.runs, runs, strict=True):
+            (cell,) = told.cells.values()
+            joined = {content: [score for own in each for score in own] for content, each in run.items()}
+            assert cell.tasks == sum(map(len, run.values()))
+            check_interval(cell.low, cell.high, clustered(joined))
+        clusters = [pair_copies(runs[0][content], runs[1][content]) for content in contents]
+        uneven += sum(len(runs[0][content]) != len(runs[1][content]) for content in contents)
+        differences = [each for own in clusters for each in own]
+        if not differences:
+            assert table.pairs == ()
+            continue
+        (pair,) = table.pairs
+        assert pair.tasks == len(differences)
+        assert pair.difference == pytest.approx(float(sum(differences) / len(differences)), abs=1e-12)
+        check_interval(pair.low, pair.high, interval_of([own for own in clusters if own]))
+    assert uneven > 100
+
+
+def pair_copies(one: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> list[Fraction]:
+    """The differences of a content's copies in two runs: each with its own, or all together if they are not as many."""
+    if len(one) != len(other):
+        one, other = [[[score for own in each for score in own]] for each in (one, other)]
+    return [
+        exact_mean(second) - exact_mean(first)
+        for first, second in zip(one, other, strict=True)
+        if first and second
+    ]
+
+
+def test_a_choice_of_runs_has_the_table_of_these_alone(tmp_path: Path) -> None:
+    paths = store_models(tmp_path, {"small": 0.2, "middle": 0.5, "large": 0.9}, tasks=6, repeats=2)
+    table = read_run_table(paths)
+    for places in ((0, 1), (2, 0), (1, 2)):
+        alone = read_run_table([paths[place] for place in sorted(places)])
+        assert table.select(places).to_json() == alone.to_json()
 
 
 def test_runs_have_their_model_date_and_differing_keys(tmp_path: Path) -> None:
     paths = store_models(tmp_path, {"small": 0.2, "large": 0.9}, tasks=4, repeats=2)
     manifest = orjson.loads((tmp_path / "large_run.json").read_bytes())
     manifest["identity"]["responses_create_params"] = {"temperature": 0.5}
-    manifest["starts"] = [{"started_at": "2026-01-01T00:00:00+00:00"}]
+    manifest["starts"] = [{"started_at": "2026-01-01T00:00:00+00:00", "settings": {"tags": ["nightly"]}}]
     (tmp_path / "large_run.json").write_bytes(orjson.dumps(manifest))
     table = read_run_table(paths)
     assert [run.label for run in table.runs] == ["org/small", "org/large"]
     assert [run.started_at for run in table.runs] == [None, "2026-01-01T00:00:00+00:00"]
+    small, large = table.to_records()
+    assert (small["model"], small["tags"], "sampling/temperature" in small) == ("org/small", None, False)
+    assert (large["tags"], large["sampling/temperature"]) == ("nightly", 0.5)
     assert [(each.key, each.values) for each in table.differences] == [
         ("policy_model.responses_api_models.vllm_model.model", ("org/small", "org/large")),
         ("responses_create_params", ("(absent)", "(present)")),

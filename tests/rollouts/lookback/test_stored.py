@@ -8,7 +8,6 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.health import check_health
-from nemo_gym.rollouts.lookback.report import write_report
 from nemo_gym.rollouts.lookback.stored import IndexedRows, StoredRun, find_results
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import is_judge_failure
@@ -119,7 +118,7 @@ def test_rows_of_one_prompt_are_repeats_of_a_task(tmp_path: Path) -> None:
 def test_rows_of_another_kind_are_refused(tmp_path: Path, row: dict[str, Any]) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"\n" + orjson.dumps(row) + b"\n")
-    for read in (StoredRun, check_health, lambda rows: write_report(rows, tmp_path / "page.html")):
+    for read in (StoredRun, check_health):
         with pytest.raises(
             ConfigError, match=r"rows.jsonl:2: no result of a rollout: it has neither reward nor"
         ):

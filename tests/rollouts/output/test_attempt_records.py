@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.engines.attempts.record import is_afresh, read_attempt
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts, measure
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rows.identity import FinishedRollouts, RolloutId
+from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
 from tests.rollouts.recorded_attempts import leave_attempt
 
 IDENTITY: dict[str, Any] = {
@@ -143,3 +145,55 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "out_attempts").write_text("a file")
     with pytest.raises(ConfigError, match="out_attempts"):
         open_records(tmp_path)
+
+
+def test_the_folder_of_a_settled_attempt_is_emptied_for_another(tmp_path: Path) -> None:
+    records = open_records(tmp_path)
+    folder = records.folder / records.name_next(FIRST).folder
+    leave_attempt(folder, answered=2)
+    size, inode = measure(records.folder).bytes, folder.stat().st_ino
+    records.delete(FIRST)
+    assert measure(records.folder) == (0, 0)
+    assert records.written == size
+    again = records.folder / records.name_next(SECOND).folder
+    assert again.stat().st_ino == inode
+    assert is_afresh(again)
+    leave_attempt(again, answered=1)
+    assert len(read_attempt(again).list_answered()) == 1
+    assert not is_afresh(again)
+
+
+def test_a_folder_with_more_than_calls_is_deleted(tmp_path: Path) -> None:
+    records = open_records(tmp_path)
+    folder = records.folder / records.name_next(FIRST).folder
+    leave_attempt(folder, answered=1)
+    ReplayPlan(mode=ReplayMode.CONTINUE, source=folder).write(folder)
+    assert not is_afresh(folder)
+    records.delete(FIRST)
+    assert [path.name for path in records.folder.iterdir()] == ["run.json"]
+
+
+def test_emptied_folders_end_with_the_run_and_with_its_next_start(tmp_path: Path) -> None:
+    for _ in range(2):
+        records = open_records(tmp_path)
+        for identity in (FIRST, SECOND):
+            leave_attempt(records.folder / records.name_next(identity).folder, answered=1)
+            records.delete(identity)
+    open_records(tmp_path)
+    assert [path.name for path in records.folder.iterdir()] == ["run.json"]
+    records.end()
+    assert not records.folder.exists()
+
+
+def test_a_late_call_of_an_earlier_attempt_is_no_part_of_the_record(tmp_path: Path) -> None:
+    records = open_records(tmp_path)
+    folder = records.folder / records.name_next(FIRST).folder
+    leave_attempt(folder, answered=2)
+    late = folder.joinpath("policy.0.calls.jsonl").read_bytes().replace(b"call_", b"late_")
+    records.delete(FIRST)
+    again = records.folder / records.name_next(SECOND).folder
+    leave_attempt(again, answered=1)
+    alone = read_attempt(again).calls
+    with again.joinpath("policy.0.calls.jsonl").open("ab") as file:
+        file.write(late)
+    assert read_attempt(again).calls == alone

@@ -98,6 +98,14 @@ def test_overwriting_moves_the_earlier_run_aside_as_a_whole(tmp_path: Path) -> N
     aside.close({})
 
 
+def test_a_resumed_run_without_a_row_names_files_that_exist(tmp_path: Path) -> None:
+    opened(tmp_path).close({})
+    journal = opened(tmp_path, **RESUME)
+    journal.close({})
+    assert journal.notes == ["no rollout of the earlier run had ended; its files are now out.1*"]
+    assert (journal.files.folder / "out.1_run.json").exists()
+
+
 def test_what_earlier_starts_left_moves_aside_with_the_run(tmp_path: Path) -> None:
     files = write_run(tmp_path)
     with files.rows.open("ab") as file:

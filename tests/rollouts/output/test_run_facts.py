@@ -62,6 +62,11 @@ def test_tags_of_another_form_are_none(start: object) -> None:
     assert read_facts({}, start).tags == ()
 
 
+def test_the_tags_of_all_starts_are_those_of_the_run() -> None:
+    starts = [{"settings": {"tags": ["nightly", "a"]}}, {"settings": {}}, {"settings": {"tags": ["a", "b"]}}]
+    assert read_facts({}, starts).tags == ("nightly", "a", "b")
+
+
 def change(field: str, before: object = 1, after: object = 2, rows: int = 3) -> dict[str, object]:
     return {"finished_before": rows, "changes": [[field, before, after]]}
 

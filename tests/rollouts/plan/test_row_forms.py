@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.plan.row_forms import convert_row, find_foreign_parts, refuse_array
+from nemo_gym.rollouts.plan.row_forms import convert_row, find_foreign_parts, refuse_other_form
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, TaskShaper
 
 NESTED = {"type": "function", "function": {"name": "guess", "parameters": {"type": "object"}}}
@@ -91,11 +91,52 @@ def test_a_row_without_a_conversation_is_no_task(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("line", [b"[\n", b'[{"messages": []}]\n', b"  [ {"])
 def test_an_array_is_refused_once_with_the_command_that_converts_it(line: bytes) -> None:
     with pytest.raises(ConfigError, match="is a JSON array") as raised:
-        refuse_array(Path("data/chat.json"), line)
+        refuse_other_form(Path("data/chat.json"), line)
     assert raised.value.failure.remedy == (
         "Convert it: gym dataset convert data/chat.json -o data/chat_tasks.jsonl"
     )
 
 
 def test_a_row_is_no_array() -> None:
-    refuse_array(Path("x"), b'{"a": [1]}')
+    refuse_other_form(Path("x"), b'{"a": [1]}')
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"question": "2 + 2?", "answer": "4"}, "4"),
+        ({"problem": "2 + 2?", "answer": 4, "level": 1}, "4"),
+        ({"prompt": "2 + 2?", "expected_answer": "4"}, "4"),
+        ({"question": "2 + 2?", "answer": "Two and two\n#### 4"}, "4"),
+    ],
+)
+def test_a_question_with_its_answer_is_found_and_converted(row: dict[str, Any], expected: str) -> None:
+    (place, why), *others = find_foreign_parts(row)
+    assert (place in row, others) == (True, [])
+    assert "a question beside its answer" in why
+    task = convert_row(row)
+    assert task["responses_create_params"] == {"input": "2 + 2?"}
+    assert (task["question"], task["expected_answer"], "answer" in task) == ("2 + 2?", expected, False)
+    assert not [*find_foreign_parts(task)]
+    assert task.get("level") == row.get("level")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "2 + 2?"},
+        {"question": "2 + 2?", "answer": ["4"]},
+        {"question": 4, "answer": "4"},
+        {"question": "2 + 2?", "answer": "4", "expected_answer": "5"},
+        {"question": "2 + 2?", "answer": "4", "responses_create_params": {"input": "x"}},
+    ],
+)
+def test_other_rows_are_no_questions(row: dict[str, Any]) -> None:
+    assert not [*find_foreign_parts(row)]
+
+
+def test_a_table_is_refused_with_the_command_that_converts_it() -> None:
+    with pytest.raises(ConfigError, match=r"q\.csv is a table \(CSV\)") as caught:
+        refuse_other_form(Path("q.csv"), b"question,answer\n")
+    assert "gym dataset convert q.csv -o q_tasks.jsonl" in str(caught.value)
+    refuse_other_form(Path("q.csv"), b'{"a": 1}\n')

@@ -126,10 +126,98 @@ def test_earlier_rows_count_for_a_resumed_run(tmp_path: Path) -> None:
     )
     stops = Stops()
     budgets = build(stops, run={"tokens": 200})
-    budgets.note_file(rows)
+    budgets.note_files(rows, tmp_path / "rollouts_failures.jsonl")
     assert (budgets.to_json()["tokens"], stops.reasons) == (180, [])
     note(budgets, 1)
     assert len(stops.reasons) == 1
+
+
+def test_failed_attempts_of_earlier_starts_count_too(tmp_path: Path) -> None:
+    """Their lines have what they have spent, with and without an answer of the agent."""
+    before = build()
+    kept = Kept()
+    output = before.keep(kept)
+    note(before, 0, result=failure(retryable=True))
+    line = orjson.dumps({"_ng_task_index": 0, "_ng_rollout_index": 0, "_ng_failure_class": "engine:down"})
+    output.add_failure(line)
+    output.add_failure(line)
+    assert [orjson.loads(each).get("_ng_spent") for each in kept.failures] == [
+        {"policy_model": [2, 100, 40, 20], "judge_model": [1, 50, 0, 10]},
+        None,
+    ], "a second failure has not spent the same again"
+    unscored = note(
+        before, 1, result=AgentAnswer({"_ng_failure_class": "judge"}, b'{"_ng_failure_class":"judge"}')
+    )
+    failed = classify(planned(1), unscored)
+    assert isinstance(failed, Failed)
+    output.add_failure(failed.to_line(planned(1), terminal=True))
+    assert kept.failures[-1].count(b"_ng_spent") == 1
+    failures = tmp_path / "rollouts_failures.jsonl"
+    failures.write_bytes(b"".join(each + b"\n" for each in kept.failures))
+    after = build()
+    after.note_files(tmp_path / "rollouts.jsonl", failures)
+    assert after.to_json()["tokens"] == 360 == before.to_json()["tokens"]
+
+
+class Kept:
+    """An output that keeps its failures."""
+
+    def __init__(self) -> None:
+        self.failures: list[bytes] = []
+
+    def add_row(self, line: bytes) -> None:
+        raise AssertionError(line)
+
+    def add_failure(self, line: bytes) -> None:
+        self.failures.append(line)
+
+
+REPLAYED: Spent = {"~policy_model": CALLS["policy_model"]}
+LIVE: Spent = {"policy_model": Tokens(1, 70, 0, 5)}
+
+
+def test_replayed_calls_count_once_whether_the_first_attempt_has_told_of_them_or_not() -> None:
+    for told in (True, False):
+        budgets = build(rollout={"tokens": 500})
+        if told:
+            note(budgets, 0, {"policy_model": CALLS["policy_model"]}, failure(retryable=True))
+        else:
+            budgets.note_lost(planned(0), 0.0)
+        left = orjson.loads(budgets.build_headers(planned(0), continues=True)["x-ng-budget"])
+        assert left["tokens"] == 500, "the ledger of the attempt counts its replayed calls"
+        note(budgets, 0, LIVE | REPLAYED)
+        assert budgets.to_json()["tokens"] == 120 + 75
+        assert any("ended without an answer" in each for each in budgets.describe()) is not told
+
+
+def test_calls_of_a_fresh_attempt_after_a_continued_one_are_all_counted() -> None:
+    budgets = build()
+    note(budgets, 0, {"policy_model": CALLS["policy_model"]}, failure(retryable=True))
+    budgets.build_headers(planned(0), continues=True)
+    note(budgets, 0, LIVE | REPLAYED, failure(retryable=True))
+    budgets.build_headers(planned(0))
+    note(budgets, 0, LIVE)
+    assert budgets.to_json()["tokens"] == 120 + 75 + 75
+
+
+def test_an_attempt_that_was_lost_after_a_continued_one_counts_what_it_alone_had_asked() -> None:
+    budgets = build()
+    note(budgets, 0, {"policy_model": CALLS["policy_model"]}, failure(retryable=True))
+    budgets.build_headers(planned(0), continues=True)
+    budgets.note_lost(planned(0), 0.0)  # it had asked for LIVE, too
+    budgets.build_headers(planned(0), continues=True)
+    both = CALLS["policy_model"].plus(LIVE["policy_model"])
+    note(budgets, 0, {"~policy_model": both, "judge_model": CALLS["judge_model"]})
+    assert budgets.to_json()["tokens"] == 120 + 75 + 60
+
+
+def test_expenses_are_told_by_environment_and_agent_with_their_models() -> None:
+    budgets = Budgets(BudgetOptions(), SERVERS, Stops(), {"simple_agent": "mcqa"})
+    note(budgets, 0)
+    told = budgets.to_json()
+    assert told["environments"] == {"mcqa": told["agents"]["simple_agent"]}
+    assert told["environments"]["mcqa"]["servers"]["judge_model"]["input"] == 50
+    assert told["environments"]["mcqa"]["cost"] == pytest.approx(told["cost"])
 
 
 def test_an_answer_that_tells_nothing_counts_its_seconds_only() -> None:

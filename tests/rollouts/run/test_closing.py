@@ -94,6 +94,11 @@ def test_the_table_says_of_which_mean_its_intervals_are() -> None:
     assert INTERVAL_MEANING not in printed(a_summary(replace(AGENT, ci95=None)))
     assert INTERVAL_MEANING not in printed(replace(a_summary(AGENT), estimate=MEAN))
     assert INTERVAL_MEANING in printed(replace(a_summary(AGENT), estimate=PAIR))
+    told = (
+        "With --until, tasks with many rewards are uncertain ones: pass@k of a large k may be below pass@1."
+    )
+    drawn, planned = (printed(replace(a_summary(AGENT), estimate=estimate)) for estimate in (MEAN, None))
+    assert (told in drawn, told in planned) == (True, False)
 
 
 def test_failures_and_truncations_have_their_causes() -> None:
@@ -124,6 +129,19 @@ def test_missing_rollouts_are_shown_at_any_width() -> None:
     for each, is_shown in ((AGENT, True), (replace(AGENT, missing=0), False)):
         titles = printed(a_summary(replace(each, agent="a" * 40)), 80)[0].split()
         assert ("missing" in titles) is is_shown
+
+
+def test_an_interrupted_run_shows_its_rollouts_in_80_columns() -> None:
+    titles, row, *_ = printed(a_summary(replace(AGENT, agent="environment_simple_agent")), 80)
+    assert titles.split()[1:] == ["rollouts", "failed", "missing", "reward", "95", "%", "interval"]
+    assert row.split()[1:4] == ["480", "15", "5"]
+
+
+@pytest.mark.parametrize("missing", [0, 5])
+@pytest.mark.parametrize("width", range(60, 160, 5))
+def test_no_table_has_pass_at_k_without_the_interval_of_the_mean(missing: int, width: int) -> None:
+    titles = printed(a_summary(replace(AGENT, missing=missing)), width)[0]
+    assert "interval" in titles or "pass@" not in titles
 
 
 def test_the_mark_is_explained_for_the_columns_that_are_shown() -> None:
@@ -191,13 +209,17 @@ def test_the_closing_lines_say_what_the_run_has_spent_by_model_and_who_controlle
         "calls": 4,
         "input": 2000,
         "cached": 80,
+        "output": 40,
+        "cost": 0.0123,
     }
     spent = {
         "tokens": 2040,
         "cost": 0.0123,
         "seconds": 75.0,
-        "models": [{**model, "output": 40, "cost": 0.0123}],
-        "agents": {"a": {"tokens": 2040, "cost": 0.0123, "seconds": 75.0}},
+        "models": [model],
+        "agents": {
+            "a": {"tokens": 2040, "cost": 0.0123, "seconds": 75.0, "servers": {"policy_model": model}}
+        },
     }
     event = {
         "at": "2026-11-23T12:03:11.000+00:00",
@@ -207,7 +229,7 @@ def test_the_closing_lines_say_what_the_run_has_spent_by_model_and_who_controlle
     }
     lines = printed(replace(a_summary(), spent=spent, control=[event]))
     assert "pause at 12:03:11 by gym ctl: nothing starts" in lines
-    assert "spent: 2,040 tokens, cost 0.0123, in 1:15 of attempts" in lines
+    assert "spent: 2,040 tokens, cost 0.0123, in 0:01:15 of attempts" in lines
     assert (
         "  policy mock (`policy_model`): 4 calls, 2,000 input (80 cached) and 40 output tokens, cost 0.0123"
         in lines

@@ -9,18 +9,19 @@ from typing import Any, NamedTuple, get_args
 import orjson
 import pytest
 
-from nemo_gym.engines.attempts.names import new_run, parse_name
 from nemo_gym.engines.attempts.noise import CLASSES
-from nemo_gym.engines.attempts.plans import read_plan
 from nemo_gym.engines.attempts.record import read_attempt
 from nemo_gym.failures import Boundary, ConfigError, Failure
+from nemo_gym.rollouts.lookback.forks import refuse_unsafe
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, classify
-from nemo_gym.rollouts.run.durable_attempts import DurableAttempts, begin_durable
+from nemo_gym.rollouts.run.durable_attempts import DurableAttempts, begin_durable, find_unsafe
 from nemo_gym.rollouts.run.options import DurabilityOptions, NoiseClass
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.keys import REPLAY_KEY
+from nemo_gym.serving.durable.names import new_run, parse_name
+from nemo_gym.serving.durable.plans import read_plan
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 from tests.rollouts.doubles import scored
 from tests.rollouts.recorded_attempts import leave_attempt
@@ -35,11 +36,14 @@ MISSING = Failure(Boundary.ENGINE, "replay_missing", "no record", retryable=True
 DISAGREES = Failure(Boundary.ENGINE, "replay_mismatch", "call 2 differs", retryable=True)
 
 
+JUDGED = {"reward": 0.0, "_ng_failure_class": "judge_failed", "response": {"output": []}}
+
+
 class Played(NamedTuple):
     """What an attempt leaves, and how it ends."""
 
     answered: int
-    result: Failure | None = None
+    result: Failure | AgentAnswer | None = None
     replayed: int = 0
     mismatch: bool = False
 
@@ -52,7 +56,9 @@ class Agents:
         self.plays = list(plays)
         self.sources: list[str | None] = []
 
-    async def attempt(self, task: PlannedAttempt, session: str | None = None) -> AttemptResult:
+    async def attempt(
+        self, task: PlannedAttempt, session: str | None = None, *, continues: bool = False
+    ) -> AttemptResult:
         name = parse_name(session or "")
         assert name is not None
         folder = self.folder / name.folder
@@ -94,10 +100,48 @@ async def test_the_bytes_of_a_row_get_its_replay_at_the_end(tmp_path: Path) -> N
     assert orjson.loads(result.encoded)[REPLAY_KEY]["seconds"] == 0.25
 
 
+async def test_an_attempt_whose_judge_failed_is_continued_once(tmp_path: Path) -> None:
+    failed = AgentAnswer(JUDGED)
+    _, agents, _ = await play(tmp_path, Played(3, failed), Played(3, failed, replayed=3), Played(3))
+    assert agents.sources == [None, "0.0.a0", None]
+
+
+async def test_a_row_that_its_agent_marked_as_failed_is_not_continued(tmp_path: Path) -> None:
+    failed = AgentAnswer({**JUDGED, "_ng_failure_class": "agent_run_error"})
+    _, agents, _ = await play(tmp_path, Played(3, failed), Played(3))
+    assert agents.sources == [None, None]
+
+
 @pytest.mark.parametrize("failure", [WRONG, LATE])
 async def test_a_failure_of_the_task_or_its_time_is_not_continued(tmp_path: Path, failure: Failure) -> None:
     _, agents, _ = await play(tmp_path, Played(3, failure), Played(3))
     assert agents.sources == [None, None]
+
+
+MAIL = {
+    "agent": {
+        "responses_api_agents": {"a": {"resources_server": {"type": "resources_servers", "name": "mail"}}}
+    },
+    "other": {
+        "responses_api_agents": {"a": {"resources_server": {"type": "resources_servers", "name": "safe"}}}
+    },
+    "mail": {"resources_servers": {"m": {"replay": "unsafe"}}},
+    "safe": {"resources_servers": {"m": {"replay": "safe"}}},
+}
+
+
+async def test_an_attempt_whose_tools_must_not_be_repeated_begins_afresh(tmp_path: Path) -> None:
+    assert find_unsafe(MAIL, MAIL) == {"agent": "mail"}
+    attempts, agents, _ = await play(tmp_path, Played(3, LOST))
+    attempts.unsafe = find_unsafe(MAIL, MAIL)
+    agents.plays.append(Played(3))
+    await attempts.attempt(TASK)
+    assert agents.sources == [None, None]
+    assert (await attempts.end())[
+        0
+    ] == "interrupted attempts begin afresh, because of replay: unsafe of `mail`"
+    with pytest.raises(ConfigError, match=r"`agent` cannot be forked: `mail` says replay: unsafe"):
+        refuse_unsafe(["other", "agent"], MAIL)
 
 
 async def test_an_attempt_without_an_answered_call_begins_afresh(tmp_path: Path) -> None:

@@ -10,8 +10,12 @@ import pytest
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import CODE_KEY
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.journal import Existing, open_journal
+from nemo_gym.rollouts.output.manifest import build_identity
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.run.input_check import check_input
+from nemo_gym.rollouts.run.input_check import check_input, refuse_other_run
 from nemo_gym.rollouts.run.settings import CollectSettings
 from tests.rollouts.doubles import AGENT, task_row, write_dataset
 from tests.rollouts.stored_runs import failure_row, judge_failure_row, scored_row, store
@@ -185,3 +189,31 @@ def test_repeats_that_an_aim_would_ignore_are_refused(tmp_path: Path) -> None:
         check_input(settings_until(tmp_path, until="±6%", repeats_of_all=4), gym)
     check_input(settings_until(tmp_path, until="±6%", repeats_of_all=1), gym)
     check_input(settings_until(tmp_path, until="±40%", repeats_of_all=4, generalize=True), gym)
+
+
+def test_a_run_of_other_code_is_refused_before_a_server_starts(tmp_path: Path) -> None:
+    def gym_of(digest: str) -> dict[str, Any]:
+        code = {"version": "1", "servers": [{"name": AGENT, "folder": "f", "files": [["app.py", digest]]}]}
+        return {**GYM, CODE_KEY: code}
+
+    settings = settings_in(tmp_path).model_copy(update={"existing": Existing.RESUME})
+    checked = check_input(settings, GYM)
+    identity = build_identity(checked.plan, checked.inspection, GYM, gym_of("1"))
+    journal = open_journal(RunFiles.from_output(settings.output), identity, {}, is_planned=lambda _: True)
+    refuse_other_run(settings, checked, gym_of("2"))  # no row was scored by the first code
+    journal.add_row(orjson.dumps(scored_row(0, 0, 1.0)))
+    journal.close({})
+    refuse_other_run(settings, checked, gym_of("1"))
+    with pytest.raises(ConfigError, match=r"app\.py has changed"):
+        refuse_other_run(settings, checked, gym_of("2"))
+
+
+def test_a_run_that_is_being_written_is_refused_before_a_server_starts(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    identity: dict[str, Any] = {"config": {}}
+    journal = open_journal(RunFiles.from_output(settings.output), identity, {}, is_planned=lambda _: True)
+    for existing in Existing:
+        with pytest.raises(ConfigError, match="another process is writing"):
+            check_input(settings.model_copy(update={"existing": existing}), GYM)
+    journal.close({})
+    check_input(settings, GYM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -47,8 +47,10 @@ async def test_what_is_reached_again_is_said_once(caplog: pytest.LogCaptureFixtu
         await send({"type": "http.response.body", "body": body})  # type: ignore[misc]
 
     caller = Caller(Directory({"model": ["http://m"]}), InMemoryTransport({"http://m": app}))
-    async with log_outages(caller, ["model"], every_s=0.005):
-        await until(lambda: len(outages) == 1)
+    told: dict[str, Mapping[str, str]] = {}
+    async with log_outages(caller, ["model"], outages=told, every_s=0.005):
+        await until(lambda: told.get("model") == {"http://e": "http://e refuses"})
+        await until(lambda: told["model"] == {})
     assert caplog.messages == ["`model` is waiting: http://e refuses", "`model` reaches http://e again"]
 
 

@@ -69,6 +69,15 @@ def test_the_pace_is_that_of_the_latest_minute() -> None:
     assert pace.seconds_left(5) is None
 
 
+def test_the_time_left_of_a_short_run_is_that_of_its_latest_half() -> None:
+    pace = Pace(clock := Clock())
+    for second in range(1, 41):
+        clock.now += 1
+        pace.mark(second if second <= 20 else 20 + 10 * (second - 20))
+    assert pace.per_second == 10.0
+    assert pace.seconds_left(100) == 10.0
+
+
 def test_at_the_start_there_is_no_estimate() -> None:
     assert describe(RunCounters(5), Pace(Clock())) == ["0/5 rollouts", "0.0/s", "0 in flight"]
 

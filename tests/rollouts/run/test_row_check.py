@@ -21,7 +21,12 @@ from nemo_gym.rollouts.plan.inspection import inspect
 from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
 from nemo_gym.rollouts.run import row_check
-from nemo_gym.rollouts.run.row_check import describe_fault, leave_out_unfit_rows, refuse_unfit_rows
+from nemo_gym.rollouts.run.row_check import (
+    ask_servers,
+    describe_fault,
+    leave_out_unfit_rows,
+    refuse_unfit_rows,
+)
 from nemo_gym.rows.models import BaseSeedSessionRequest
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 
@@ -54,7 +59,7 @@ async def refused(
     caller, batches = open_shop(checks=checks, task_check=task_check)
     plan = PlanSettings(datasets=(DatasetFile(path, agent_name=agent),))
     try:
-        await refuse_unfit_rows(caller, plan, SERVERS)
+        await refuse_unfit_rows(ask_servers(caller), plan, SERVERS)
     except ConfigErrors as error:
         return [(str(each.where).rpartition("/")[2], each.message, each.remedy) for each in error.problems]
     return batches
@@ -152,7 +157,7 @@ async def test_unfit_rows_are_left_out_of_the_plan_wherever_they_are(
     path = tmp_path / "t.jsonl"
     store_rows(path, [{"code": "a"}, {"code": 1}, {"code": "b"}, {}, {"code": "c"}, {"code": None}])
     plan = PlanSettings(datasets=(DatasetFile(path, num_repeats=2, agent_name="clerk"),))
-    left = await leave_out_unfit_rows(open_shop()[0], plan, SERVERS)
+    left = await leave_out_unfit_rows(ask_servers(open_shop()[0]), plan, SERVERS)
     assert [place.line for place in left.unfit] == [2, 4, 6]
     inspection = inspect(left)
     assert (inspection.invalid, inspection.rollouts, inspection.agents["clerk"]) == (3, 6, 3)
@@ -164,7 +169,7 @@ async def test_unfit_rows_are_left_out_of_the_plan_wherever_they_are(
 async def test_a_plan_whose_rows_all_fit_is_the_same(tmp_path: Path) -> None:
     store_rows(tmp_path / "t.jsonl", [{"code": "a"}])
     plan = PlanSettings(datasets=(DatasetFile(tmp_path / "t.jsonl", agent_name="clerk"),))
-    assert await leave_out_unfit_rows(open_shop()[0], plan, SERVERS) is plan
+    assert await leave_out_unfit_rows(ask_servers(open_shop()[0]), plan, SERVERS) is plan
 
 
 def refusal(work: Callable[[], None]) -> ConfigError:
@@ -181,6 +186,6 @@ async def test_notes_of_environments_are_told_once_with_their_lines(tmp_path: Pa
     path, check = tmp_path / "t.jsonl", TaskCheck(Desk(), None)
     store_rows(path, [{"code": "a", "best_rewrd": 3}, {"code": "a"}, {"code": "b", "best_rewrd": 2}])
     plan = PlanSettings(datasets=(DatasetFile(path, agent_name="clerk"),))
-    assert await refuse_unfit_rows(open_shop(task_check=check)[0], plan, SERVERS) == [
+    assert await refuse_unfit_rows(ask_servers(open_shop(task_check=check)[0]), plan, SERVERS) == [
         f"{path}:1: nothing reads `best_rewrd`; `best_reward` is an optional key (`shop`) (lines 1,3)"
     ]

@@ -35,6 +35,8 @@ def test_the_plan_and_the_manifest_have_the_settings(tmp_path: Path) -> None:
     recorded = settings.to_json()
     assert recorded["datasets"] == [str(tmp_path / "rows.jsonl")]
     assert recorded["max_failed_fraction"] == 0.1
+    assert "tags" not in recorded
+    assert settings_of(tmp_path, tags=["nightly"]).to_json()["tags"] == ["nightly"]
 
 
 def settings_of(folder: Path, **options: Any) -> CollectSettings:

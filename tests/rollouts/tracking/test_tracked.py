@@ -22,6 +22,7 @@ from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rollouts.run.until_estimate import UntilEstimate
 from nemo_gym.rollouts.tracking.tracked import NewSamples, Tracking, build_figures, final_figures
 from nemo_gym.rollouts.tracking.tracker import Sample
+from tests.rollouts.expenses import SPENT
 from tests.rollouts.stored_runs import scored_row
 from tests.rollouts.tracking.tracked_run import collect_and_resume
 
@@ -178,3 +179,24 @@ def test_the_end_of_a_run_with_an_aim_has_its_estimate(tmp_path: Path) -> None:
     figures = final_figures(summary)
     assert [figures[f"run/estimate{part}"] for part in ("", "_low", "_high")] == [0.7, 0.69, 0.71]
     assert "run/estimate" not in final_figures(replace(summary, estimate=None))
+
+
+def test_expenses_are_figures_while_a_run_goes_on_and_by_part_at_its_end() -> None:
+    class Spending:
+        def measure(self) -> dict[str, float]:
+            return {"tokens": 5.0, "cost": 0.5, "seconds": 2.0}
+
+    counters = RunCounters(4, expenses=Spending())
+    figures = build_figures(counters, Pace(Clock()))
+    assert {name: figures[name] for name in figures if name.startswith("spent")} == {
+        "spent/tokens": 5.0,
+        "spent/cost": 0.5,
+        "spent/seconds": 2.0,
+    }
+    summary = CollectSummary(RunFiles.from_output(Path("out.jsonl")), [], counters, 1.0, spent=SPENT)
+    told = final_figures(summary)
+    assert told["spent/tokens"] == 2540
+    assert told["spent/judge/large (judge_model)/cost"] == 0.03
+    assert told["spent/environment/quiz/seconds"] == 60.0
+    assert told["spent/agent/simple_agent/tokens"] == 2540
+    assert "spent/judge/large (judge_model)/seconds" not in told

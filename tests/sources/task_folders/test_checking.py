@@ -13,7 +13,7 @@ from nemo_gym.sources.task_folders.dataset import find_tasks
 from nemo_gym.sources.task_folders.lint.findings import DEFAULT_RULES
 from nemo_gym.sources.task_folders.requirements import Terms
 from tests.sandbox.rootless_images import host_provider, needs_rootless
-from tests.sources.task_folders.task_maker import HostSandboxes, make_task
+from tests.sources.task_folders.task_maker import OFFLINE, HostSandboxes, make_task
 
 pytestmark = needs_rootless
 
@@ -51,7 +51,7 @@ async def test_a_right_task_gets_one_and_zero_twice(provider: RootlessProvider, 
             "#!/bin/bash\necho $RANDOM$RANDOM > /logs/verifier/reward.txt\n",
             "unsteady: nothing gets",
         ),
-        ("tests/test.sh", "#!/bin/bash\n", "nothing: no_reward_file"),
+        ("tests/test.sh", "#!/bin/bash\n", "no_reward_file: nothing"),
     ],
 )
 async def test_a_wrong_task_is_told_why(
@@ -81,3 +81,19 @@ async def test_a_verifier_program_is_given_what_it_names(provider: RootlessProvi
     )
     found = await check(folder, provider)
     assert found.is_right, found.problems
+
+
+@pytest.mark.parametrize(
+    ("settings", "remarks"),
+    [(OFFLINE, 1), (f'artifacts = ["/tmp/answer"]\n{OFFLINE}[verifier]\nenvironment_mode = "separate"\n', 0)],
+)
+async def test_a_test_that_runs_a_program_by_its_name_can_be_forged_in_a_shared_sandbox(
+    settings: str, remarks: int, provider: RootlessProvider, tmp_path: Path
+) -> None:
+    test = "#!/bin/bash\npytest /tests && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n"
+    folder = make_task(
+        tmp_path / "task", settings.replace("[environment]", '[environment]\nenv = { PATH = "/opt/x:/bin" }')
+    )
+    (folder / "tests" / "test.sh").write_text(test)
+    found = await check(folder, provider)
+    assert len([each for each in found.remarks if each.startswith("forgeable: ")]) == remarks

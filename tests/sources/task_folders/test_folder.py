@@ -103,3 +103,11 @@ def test_the_image_of_a_separate_verifier_is_the_nearest(tmp_path: Path) -> None
 def test_comments_that_mark_the_data_are_cut() -> None:
     assert strip_canary("<!-- CANARY 1 -->\n# canary 2\n\n\nDo it.\n# canary\n") == "Do it.\n# canary\n"
     assert strip_canary("Do it.") == "Do it."
+
+
+def test_data_that_is_no_object_is_a_fault_of_the_task(tmp_path: Path) -> None:
+    folder = make_task(tmp_path / "task", f"{OFFLINE}[metadata]\nlevel = 3\n")
+    assert load_folder(folder).read_task_data() == {"level": 3}
+    (folder / "task_data.json").write_text("[1]")
+    with pytest.raises(TaskFolderError, match=r"task_data.json is no JSON object"):
+        load_folder(folder)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.sources.task_folders.folder import load_folder
+from nemo_gym.sources.task_folders import requirements
+from nemo_gym.sources.task_folders.folder import FolderTask, load_folder
 from nemo_gym.sources.task_folders.requirements import (
+    LIMITS,
     Terms,
     find_refusals,
     list_deviations,
@@ -24,6 +26,7 @@ CASES = {
     "network_public": "",
     "network_allowlist": '[environment]\nnetwork_mode = "allowlist"\nallowed_hosts = ["x.org"]\n',
     "host_variable": f'{OFFLINE}env = {{ A = "${{SECRET}}" }}\n',
+    "storage_mb": f"{OFFLINE}storage_mb = 9\n",
     "compose": f'{OFFLINE}[[verifier.collect]]\ncommand = "x"\nservice = "db"\n',
 }
 
@@ -61,18 +64,56 @@ def test_an_image_of_an_engine_needs_one_or_a_dockerfile(tmp_path: Path) -> None
     assert list_deviations(both, Terms()) == ["docker_image = 'org/x:1' is made anew of the Dockerfile"]
 
 
+def test_artifacts_that_nobody_keeps_are_stated(tmp_path: Path) -> None:
+    task = load_folder(make_task(tmp_path / "task", f'artifacts = ["/tmp/x"]\n{OFFLINE}'))
+    assert list_deviations(task, Terms(keeps_artifacts=True)) == []
+    (said,) = list_deviations(task, Terms())
+    assert said.startswith("artifacts are for a separate verifier only")
+
+
 def test_what_is_allowed_is_accepted_and_stated(tmp_path: Path) -> None:
-    public = load_folder(
-        make_task(tmp_path / "public", '[environment]\ncpus = 2\n[agent]\nuser = "worker"\n')
-    )
+    public = load_folder(make_task(tmp_path / "public", '[environment]\n[agent]\nuser = "worker"\n'))
     terms = Terms(network="none")
     assert find_refusals(public, terms) == []
     assert list_deviations(public, terms) == [
         "network_mode = 'public' runs without a network",
         "other users than root have root's rights in their sandbox",
-        "cpus is not limited",
     ]
     secret = load_folder(
         make_task(tmp_path / "secret", f'{OFFLINE}[verifier]\nenv = {{ A = "${{MINE}}" }}\n')
     )
     assert find_refusals(secret, Terms(variables=frozenset({"MINE"}))) == []
+
+
+LIMITED = f"""{OFFLINE}cpus = 2
+memory_mb = 64
+storage_mb = 9
+[verifier.environment]
+network_mode = "no-network"
+cpus = 1
+"""
+
+
+def refused(task: FolderTask, terms: Terms) -> list[tuple[str, str]]:
+    return [(each.field, each.reason) for each in find_refusals(task, terms)]
+
+
+def test_a_limit_that_a_provider_cannot_enforce_is_refused_or_left_out_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = load_folder(make_task(tmp_path / "task", LIMITED))
+    for name in ("can_limit_cpus", "can_limit_memory"):
+        monkeypatch.setattr(requirements, name, lambda: True)
+    storage = ("environment.storage_mb", "storage_mb")
+    assert refused(task, Terms()) == refused(task, Terms("docker")) == [storage]
+    for name in ("can_limit_cpus", "can_limit_memory"):
+        monkeypatch.setattr(requirements, name, lambda: False)
+    assert refused(task, Terms("docker")) == [storage]
+    assert refused(task, Terms()) == [
+        ("environment.cpus", "cpus"),
+        ("environment.memory_mb", "memory_mb"),
+        storage,
+    ]
+    terms = Terms(unlimited=frozenset(LIMITS))
+    assert refused(task, terms) == []
+    assert list_deviations(task, terms) == [f"{name} is not limited" for name in LIMITS]

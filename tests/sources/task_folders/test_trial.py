@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,6 +150,24 @@ async def test_hooks_run_before_artifacts_and_their_failure_ends_nothing(
     assert await play(load_trial(folder, provider), "true") == {"reward": 1.0}
 
 
+async def test_artifacts_are_kept_for_the_user_where_they_are_wanted(
+    provider: RootlessProvider, tmp_path: Path
+) -> None:
+    settings = 'artifacts = ["/tmp/answer", { source = "/tmp/no", destination = "x" }]\n'
+    one = load_trial(make_task(tmp_path / "one", settings + OFFLINE), provider)
+    one.artifacts = tmp_path / "kept"
+    assert await play(one, "echo 0.5 > /tmp/answer; echo log > /logs/artifacts/out") == {"reward": 0.5}
+    assert (tmp_path / "kept" / "tmp" / "answer").read_text() == "0.5\n"
+    assert (tmp_path / "kept" / "logs" / "artifacts" / "out").read_text() == "log\n"
+    manifest = json.loads((tmp_path / "kept" / "manifest.json").read_text())
+    assert manifest == {"/logs/artifacts": "ok", "/tmp/answer": "ok", "/tmp/no": "failed"}
+    two = load_trial(make_steps(tmp_path / "two", "", {"a": {}, "b": {}}), provider)
+    two.artifacts = tmp_path / "steps"
+    await play(two, "echo a > /logs/artifacts/out", "echo b > /logs/artifacts/out")
+    kept = tmp_path / "steps"
+    assert [(kept / step / "logs/artifacts/out").read_text() for step in "ab"] == ["a\n", "b\n"]
+
+
 async def test_steps_share_a_sandbox_and_have_their_mean(provider: RootlessProvider, tmp_path: Path) -> None:
     steps = {
         "one": {"workdir/given": "1", "solution/solve.sh": "#!/bin/bash\ncp given answer\n"},
@@ -192,3 +211,46 @@ async def test_the_last_step_counts_with_the_strategy_final(
     (folder / "task.toml").write_text(strategy + (folder / "task.toml").read_text())
     trial = load_trial(folder, provider)
     assert await play(trial, "echo 1 > /tmp/answer", "echo 0.5 > /tmp/answer") == {"reward": 0.5}
+
+
+async def test_a_verifier_of_the_dataset_reads_the_data_of_the_task(
+    provider: RootlessProvider, tmp_path: Path
+) -> None:
+    (tmp_path / "dataset.toml").write_text('[dataset]\nname = "all"\n')
+    verifier = "def verify(workspace, task_data): return (workspace / 'answer').read_text().strip() == task_data['is']"
+    (tmp_path / "verifier.py").write_text(verifier)
+    folder = make_task(tmp_path / "task", without=("tests/test.sh",))
+    (folder / "task_data.json").write_text('{"is": "right"}')
+    for said, reward in (("right", 1.0), ("wrong", 0.0)):
+        trial = load_trial(folder, provider)
+        assert await play(trial, f"echo {said} > answer") == {"reward": reward}
+    assert sorted(trial.task.digest_outer_files()) == ["task_data.json", "verifier.py"]
+
+
+async def test_an_attempt_goes_on_from_a_snapshot(provider: RootlessProvider, tmp_path: Path) -> None:
+    folder = make_task(tmp_path / "task")
+    trial = load_trial(folder, provider)
+    try:
+        await trial.start()
+        await trial.run_command("echo 0.5 > /tmp/answer; echo kept > /logs/agent/log", 60)
+        assert await trial.snapshot(tmp_path / "taken")
+        await trial.run_command("echo 0.25 > /tmp/answer", 60)
+    finally:
+        await trial.close()
+    later = load_trial(folder, provider)
+    try:
+        await later.start(tmp_path / "taken")
+        assert (await later.run_command("cat /logs/agent/log", 60)).stdout == "kept\n"
+        await later.finish_step()
+        assert later.combine() == {"reward": 0.5}
+    finally:
+        await later.close()
+
+
+async def test_a_task_with_steps_has_no_snapshot(provider: RootlessProvider, tmp_path: Path) -> None:
+    trial = load_trial(make_steps(tmp_path / "task", "", {"one": {}, "two": {}}), provider)
+    try:
+        await trial.start()
+        assert not await trial.snapshot(tmp_path / "taken")
+    finally:
+        await trial.close()

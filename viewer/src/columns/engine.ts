@@ -35,6 +35,13 @@ export interface Selection {
   took: number;
 }
 
+export interface GroupCount {
+  count: number;
+  isBest: boolean;
+}
+
+export type PlacedGroup = Group & { start: number; length: number };
+
 export interface RowCells {
   kind: FileKind;
   row: number;
@@ -60,6 +67,7 @@ export class Engine {
   private orders = new Map<string, CachedOrder>();
   private selected: { kind: FileKind; rows: Uint32Array } = { kind: "rows", rows: new Uint32Array(0) };
   private groups: Group[] = [];
+  private groupedKind: FileKind = "rows";
 
   /** Put blocks in the place of block `first` and those after it. Returns the numbers of rows and of blocks. */
   append(kind: FileKind, first: number, bytes: Uint8Array): { rows: number; blocks: number } {
@@ -111,16 +119,19 @@ export class Engine {
     return names.map((name) => histogramOf(this.tables[kind], rows, name)).filter((one) => one !== null);
   }
 
-  /** Gather the selection by task and agent, and return the number of groups. */
-  group(k: number, by: GroupOrder | null, descending: boolean): number {
+  /** Gather the selection by task and agent, and return the number of groups, and whether k rollouts have no pass@k. */
+  group(k: number, by: GroupOrder | null, descending: boolean): GroupCount {
     const { kind, rows } = this.selected;
-    this.groups = groupByTask(this.tables[kind], rows, k);
-    if (by) this.groups = orderGroups(this.groups, by, descending);
-    return this.groups.length;
+    const { groups, isBest } = groupByTask(this.tables[kind], rows, k);
+    this.groups = by ? orderGroups(groups, by, descending) : groups;
+    this.groupedKind = kind;
+    return { count: groups.length, isBest };
   }
 
-  groupPage(from: number, count: number): Group[] {
-    return this.groups.slice(from, from + count);
+  /** The groups `from` to `from + count`, each with the place of its first row. */
+  groupPage(from: number, count: number): PlacedGroup[] {
+    const table = this.tables[this.groupedKind];
+    return this.groups.slice(from, from + count).map((group) => ({ ...group, ...table.placeOf(group.first) }));
   }
 
   /** The figures by a column of labels; without `equal`, which tasks are equal, they have no intervals. */

@@ -42,7 +42,7 @@ function weightsOf(n: number, k: number): Float64Array {
   return weights;
 }
 
-/** The 95 % interval of the mean of all scores, clustered by task (Miller 2024); null below two tasks with a score. */
+/** The 95 % interval of the mean of all scores, clustered by task (Miller 2024); null below two tasks with a score or without a spread of the tasks. */
 export function clusteredInterval({ scores, starts }: TaskScores): Interval | null {
   const center = meanOf(scores);
   let tasks = 0;
@@ -56,6 +56,7 @@ export function clusteredInterval({ scores, starts }: TaskScores): Interval | nu
   }
   if (tasks < 2) return null;
   const error = Math.sqrt((tasks / (tasks - 1)) * squares) / scores.length;
+  if (error <= 1e-13 * Math.max(1, Math.abs(center))) return null; // of rounding
   const half = studentT975(tasks - 1) * error;
   return { low: center - half, high: center + half };
 }

@@ -30,12 +30,16 @@ export interface Summary {
   isBest: boolean;
   /** Means of a scored rollout; null where no row has one. */
   tokens: number | null;
+  outputTokens: number | null;
   seconds: number | null;
+  /** The scored rollouts with tool calls that failed by the environment's fault, or by the model's. */
+  toolErrors: number;
+  invalidCalls: number;
   /** Mean seconds by phase, of the phases that rows have. */
   phases: [phase: string, seconds: number][];
 }
 
-const PHASES = ["queue", "model", "tools", "verify"];
+export const PHASES = ["queue", "model", "tools", "verify"];
 
 interface Rollouts {
   /** The rows that count, of one table. */
@@ -109,13 +113,16 @@ function summaryOf(label: string | null, parts: Rollouts[], groups: TaskGroups, 
     tasks: found.tasks.length,
     rollouts: parts.reduce((count, { rows }) => count + rows.length, 0),
     scored: scores.length,
-    masked: numbers("masked").reduce((count, masked) => count + Number(masked > 0), 0),
+    masked: countPositive(numbers("masked")),
     outcomes: countOutcomes(parts),
     mean: scores.length ? meanOf(scores) : null,
     interval: equal && boundedInterval(clusteredInterval(joinEqual(numbers("task"), equal, numbers("reward"))), scores),
     passAtK: passCurve(gatherScores(joined(parts.map(({ table, rows }) => groups.numbers(table, rows))), numbers("reward"))),
     isBest: scores.some((each) => each !== 0 && each !== 1),
     tokens: meanKnown(numbers("total_tokens")),
+    outputTokens: meanKnown(numbers("output_tokens")),
+    toolErrors: countPositive(numbers("tool_errors")),
+    invalidCalls: countPositive(numbers("invalid_tool_calls")),
     seconds: meanKnown(numbers("seconds")),
     phases: PHASES.flatMap((phase) => {
       const mean = meanKnown(numbers(`seconds/${phase}`));
@@ -127,6 +134,10 @@ function summaryOf(label: string | null, parts: Rollouts[], groups: TaskGroups, 
 /** The scores by task, those of equal tasks together. */
 function joinEqual(tasks: Float64Array, equal: EqualTasks, rewards: Float64Array): TaskScores {
   return gatherScores(tasks.map((task) => equal[task] ?? task), rewards);
+}
+
+function countPositive(values: Float64Array): number {
+  return values.reduce((count, value) => count + Number(value > 0), 0);
 }
 
 function meanKnown(values: Float64Array): number | null {

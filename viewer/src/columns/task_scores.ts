@@ -3,6 +3,8 @@
 export interface TaskScores {
   /** The tasks, in order of their first rows. */
   tasks: number[];
+  /** The position of each task's first row among the gathered ones. */
+  firsts: Uint32Array;
   /** The number of rows of each task, with and without a score. */
   rows: Uint32Array;
   /** All scores. Those of task number `at` lie from `starts[at]` to before `starts[at + 1]`, in ascending order. */
@@ -14,8 +16,10 @@ export interface TaskScores {
 export function gatherScores(tasks: Float64Array, rewards: Float64Array): TaskScores {
   const [places, found] = placesOf(tasks);
   const rows = new Uint32Array(found.length);
+  const firsts = new Uint32Array(found.length);
   const starts = new Uint32Array(found.length + 1);
   for (let at = 0; at < places.length; at++) {
+    if (!rows[places[at]]) firsts[places[at]] = at;
     rows[places[at]] += 1;
     if (rewards[at] === rewards[at]) starts[places[at] + 1] += 1;
   }
@@ -26,7 +30,7 @@ export function gatherScores(tasks: Float64Array, rewards: Float64Array): TaskSc
     if (rewards[at] === rewards[at]) scores[ends[places[at]]++] = rewards[at];
   }
   for (let task = 0; task < found.length; task++) sortRange(scores, starts[task], starts[task + 1]);
-  return { tasks: found, rows, scores, starts };
+  return { tasks: found, firsts, rows, scores, starts };
 }
 
 const FEW = 32;

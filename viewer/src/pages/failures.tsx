@@ -24,21 +24,23 @@ export function FailuresPage({ run }: { run: Run }): VNode {
   const [held, all] = run.detail.value?.held?.failures ?? [0, 0];
   if (!groups.length) return <Empty>{all ? `The page holds none of the run's ${plural(all, "failed attempt")}.` : "The run has no failures."}</Empty>;
   const count = groups.reduce((sum, group) => sum + group.count, 0);
+  const settled = groups.reduce((sum, group) => sum + group.settled, 0);
   return (
     <>
       <h1>{plural(count, "failed attempt")}{held < all && ` of ${whole(all)}`}, by cause</h1>
+      {settled > 0 && <p class="notice">{settled === count ? "All of them were" : `${whole(settled)} of them ${settled === 1 ? "was" : "were"}`} attempted again, and the rollouts have rows.</p>}
       {groups.map((group, at) => <Group key={at} run={run} group={group} version={version} />)}
     </>
   );
 }
 
 function Group({ run, group, version }: { run: Run; group: FailureGroup; version: number }): VNode {
-  const { failure_class: failure, count, message, remedy, server, place, rows, log } = group;
+  const { failure_class: failure, count, settled, message, remedy, server, place, rows, log } = group;
   return (
     <section class="card">
       <h2>
         {failure === FURTHER ? failure : <a href={linkTo([run.id, "rollouts"], { kind: "failures", q: `failure:${quoted(failure)}` })}>{failure}</a>}
-        <span class="muted"> {whole(count)}</span>
+        <span class="muted"> {whole(count)}{settled > 0 && `, ${settled === count ? "all" : whole(settled)} with a row by now`}</span>
         {server && <span class="muted"> · {server}</span>}
       </h2>
       <LongText text={message} />

@@ -6,12 +6,16 @@ import { useState } from "preact/hooks";
 import type { Histogram } from "../columns/facets.ts";
 import type { EqualTasks, Summary } from "../columns/summary.ts";
 import { percent, plural, whole } from "../format.ts";
+import { Expenses } from "../parts/expenses.tsx";
 import { HistogramBars } from "../parts/histogram.tsx";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
+import { RunControl } from "../parts/run_control.tsx";
+import { RunFacts } from "../parts/run_facts.tsx";
 import { useLoaded } from "../state/load.ts";
 import { linkTo } from "../state/route.ts";
 import { source, type Run } from "../state/run.ts";
 import { SummaryTable } from "./summary_table.tsx";
+import { TimeTable } from "./time_table.tsx";
 
 const DISTRIBUTIONS: [name: string, title: string][] = [
   ["reward", "Reward"],
@@ -48,7 +52,12 @@ export function OverviewPage({ run }: { run: Run }): VNode {
   if (!value || !version) return <Loading />;
   if (!value.agents.length) {
     const isReading = run.indexed.value < 1;
-    return <Empty>{isReading ? `Reading the file: ${percent(run.indexed.value)}` : "The run has no rollouts yet."}</Empty>;
+    return (
+      <>
+        <RunControl run={run} />
+        <Empty>{isReading ? `Reading the file: ${percent(run.indexed.value)}` : "The run has no rollouts yet."}</Empty>
+      </>
+    );
   }
   const isEarly = !equal && !unread;
   const main = DISTRIBUTIONS.flatMap(([name, title]) =>
@@ -58,13 +67,17 @@ export function OverviewPage({ run }: { run: Run }): VNode {
   return (
     <>
       <h1 class="visually-hidden">Overview</h1>
+      {run.detail.value && <RunFacts run={run.detail.value} />}
       {unread && <ErrorNotice error={unread} />}
+      {run.detail.value?.notes?.map((note) => <p key={note} class="notice">{note}</p>)}
+      <RunControl run={run} />
       <Figures run={run} agents={value.agents} />
       <Estimate sentences={run.detail.value?.estimate ?? []} />
       <SummaryTable run={run} title="agent" column="agent" summaries={value.agents} isEarly={isEarly} />
       {value.versions.length > 0 && (
         <SummaryTable run={run} title="policy version" column="policy_version" summaries={value.versions} isEarly={isEarly} />
       )}
+      <TimeTable agents={value.agents} metrics={run.detail.value?.metrics ?? null} />
       <section>
         <h2>Distributions</h2>
         <div class="histograms">
@@ -77,6 +90,7 @@ export function OverviewPage({ run }: { run: Run }): VNode {
           </button>
         )}
       </section>
+      <Expenses run={run} />
       <Looks run={run} agents={value.agents} />
     </>
   );
@@ -133,6 +147,10 @@ function Looks({ run, agents }: { run: Run; agents: Summary[] }): VNode {
     [filtered("", "-total_tokens"), "Longest rollouts, by tokens"],
     [linkTo([run.id, "flags"]), "Signs of reward hacking and of broken data"],
   ];
+  const sum = (key: "toolErrors" | "invalidCalls") => agents.reduce((total, agent) => total + agent[key], 0);
+  const [broken, invalid] = [sum("toolErrors"), sum("invalidCalls")];
+  if (broken) looks.push([filtered("tool_errors>0"), `${plural(broken, "rollout")} with tool calls that failed by the environment's fault`]);
+  if (invalid) looks.push([filtered("invalid_tool_calls>0"), `${plural(invalid, "rollout")} with invalid tool calls`]);
   if (truncated) looks.push([filtered("outcome:truncated"), plural(truncated, "truncated rollout")]);
   const nodes = run.detail.value?.nodes;
   if (nodes) looks.push([linkTo([run.id, "nodes"]), nodes.losses ? `Nodes, lost ${plural(nodes.losses, "time")}` : "Nodes"]);

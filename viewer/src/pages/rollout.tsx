@@ -19,6 +19,7 @@ import { useLoaded } from "../state/load.ts";
 import { go, linkTo, setParameters } from "../state/route.ts";
 import { source, type Run } from "../state/run.ts";
 import { LooksFine } from "../parts/looks_fine.tsx";
+import { Replay } from "./replay.tsx";
 import { Reward } from "./reward.tsx";
 import { TimingTab } from "./timing.tsx";
 import { TokensTab } from "./tokens.tsx";
@@ -84,7 +85,7 @@ export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
         ))}
       </div>
       <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {isTokens ? <TokensTab key={place} run={run} row={row} /> : opened ? <TabContent tab={tab} opened={opened} /> : <Loading />}
+        {isTokens ? <TokensTab key={place} run={run} row={row} /> : opened ? <TabContent run={run} tab={tab} opened={opened} /> : <Loading />}
       </div>
     </>
   );
@@ -179,7 +180,7 @@ function modelOf(row: JsonObject | null): string | null {
   return typeof model === "string" && model ? model : null;
 }
 
-function TabContent({ tab, opened }: { tab: Tab; opened: Opened }): VNode {
+function TabContent({ run, tab, opened }: { run: Run; tab: Tab; opened: Opened }): VNode {
   const { row, text, json } = opened;
   if (tab === "raw" || !json) return <Raw text={text} isBroken={!json} />;
   if (tab === "timing") return <TimingTab row={json} />;
@@ -187,6 +188,7 @@ function TabContent({ tab, opened }: { tab: Tab; opened: Opened }): VNode {
   return (
     <div class="chat">
       <div>
+        <Replay run={run} row={json} />
         <Panel row={json} />
         <Transcript key={row.start} row={json} />
       </div>

@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 
 import type { Facet } from "../columns/facets.ts";
-import type { FileKind, Selection } from "../columns/engine.ts";
+import type { FileKind, GroupCount, Selection } from "../columns/engine.ts";
 import type { GroupOrder } from "../columns/groups.ts";
 import { parseQuery, quoted } from "../columns/query.ts";
 import { percent, whole } from "../format.ts";
@@ -25,7 +25,7 @@ const TITLES: Record<string, string> = { end_reason: "end reason", policy_versio
 export interface View {
   selection: Selection;
   facets: Facet[];
-  groups: number;
+  groups: GroupCount;
   /** The k of pass@k of the groups. */
   k: number;
   columns: string[];
@@ -89,7 +89,8 @@ async function readView(
   const facets = columns.facets(FACETS);
   const known = columns.columns(kind);
   const k = isGrouped ? Math.max(1, await columns.mostAttempts()) : 1;
-  const groups = isGrouped ? await columns.group(k, (sort?.column ?? null) as GroupOrder | null, sort?.descending ?? false) : 0;
+  const groupOrder = (sort?.column ?? "task") as GroupOrder;
+  const groups = isGrouped ? await columns.group(k, groupOrder, sort?.descending ?? false) : { count: 0, isBest: false };
   const names = (await known).map(({ name }) => name);
   const named = (await facets).filter(({ counts }) => counts.some(({ value }) => value !== null));
   return { selection: await selected, facets: named, groups, k, columns: names, stamp: {} };
@@ -99,7 +100,7 @@ function Count({ view: { selection, groups }, isGrouped }: { view: View; isGroup
   return (
     <span class="count" role="status">
       <strong>{whole(selection.count)}</strong> of {whole(selection.total)}
-      {isGrouped && ` in ${whole(groups)} tasks`}
+      {isGrouped && ` in ${whole(groups.count)} tasks`}
       <span class="muted"> ({Math.max(1, Math.round(selection.took))} ms)</span>
     </span>
   );

@@ -8,10 +8,10 @@ import { parseQuery } from "../columns/query.ts";
 import { moment, number } from "../format.ts";
 import { Grid, type GridColumn } from "../parts/grid.tsx";
 import { Badge } from "../parts/notices.tsx";
-import type { Card } from "../source/answers.ts";
+import { useCards, type CardPlace } from "../state/cards.ts";
 import { useKeys } from "../state/keys.ts";
 import { go, linkTo, route } from "../state/route.ts";
-import { source, type Run } from "../state/run.ts";
+import type { Run } from "../state/run.ts";
 import { attemptLink } from "./rollout.tsx";
 import type { View } from "./rollouts.tsx";
 
@@ -27,17 +27,16 @@ interface Props {
 
 type Column = GridColumn<RowCells>;
 
-const CARD_PAUSE = 120; // milliseconds without scrolling
 const SHOWN: Record<string, Omit<Column, "name" | "cell">> = {
-  task: { title: "task", width: "64px", isRight: true },
-  rollout: { title: "k", width: "44px", isRight: true },
-  reward: { title: "reward", width: "76px", isRight: true },
+  task: { title: "task", width: "48px", isRight: true },
+  rollout: { title: "k", width: "32px", isRight: true },
+  reward: { title: "reward", width: "64px", isRight: true },
   outcome: { title: "outcome", width: "104px" },
   failure: { title: "failure", width: "minmax(110px, 1fr)" },
   end_reason: { title: "end reason", width: "112px" },
-  seconds: { title: "s", width: "70px", isRight: true },
-  total_tokens: { title: "tokens", width: "76px", isRight: true },
-  tool_calls: { title: "calls", width: "58px", isRight: true },
+  seconds: { title: "s", width: "60px", isRight: true },
+  total_tokens: { title: "tokens", width: "64px", isRight: true },
+  tool_calls: { title: "calls", width: "48px", isRight: true },
 };
 /** Columns that are shown if the filter or the order names them, with another title or width than the usual one. */
 const NAMED: typeof SHOWN = {
@@ -46,11 +45,11 @@ const NAMED: typeof SHOWN = {
 };
 const ONLY_FAILURES = new Set(["failure"]);
 /** Columns that leave room for the others in a narrow window. */
-const ONLY_WIDE = new Set(["end_reason", "tool_calls"]);
-const NARROW = 900;
-/** Columns that say nothing if all rows have the same. */
-const ONLY_VARIED = new Set(["end_reason"]);
-const MOST_OWN = 2;
+const ONLY_WIDE = new Set(["outcome", "end_reason", "seconds", "total_tokens", "tool_calls"]);
+const NARROW = 900; // pixels
+/** Columns that say nothing if all rows have the same: the labels beside the table have them. */
+const ONLY_VARIED = new Set(["outcome", "end_reason"]);
+const MOST_OWN = 3;
 /** Numbers of the gym; the other ones are those of the environment. */
 const OF_GYM = /^(attempt|masked|mask_sample|created_at|policy_version|agent|tool_errors|invalid_tool_calls|.*_tokens|seconds\/.*|reward_components\/.*)$/;
 
@@ -86,10 +85,16 @@ export function RowTable({ run, kind, view, sort, onSort, excerpts }: Props): VN
     ],
     [row, last, view.stamp, rowAt],
   );
-  const onWindow = (from: number, to: number) => load(from, to, cards.want);
+  const onWindow = (from: number, to: number) => load(from, to, (rows) => cards.want(rows.map(placeOf)));
+  const titleOf = (row: RowCells) => cards.of(placeOf(row))?.title;
+  const answerOf = (row: RowCells) => {
+    const excerpt = excerpts.get(row.start);
+    return excerpt ? <span class="excerpt">{excerpt}</span> : <div class="tail"><bdi>{cards.of(placeOf(row))?.answer}</bdi></div>;
+  };
   const columns: Column[] = [
     ...names.map((name) => columnOf(run, name)),
-    { name: "title", title: "task and answer", width: "minmax(220px, 3fr)", canSort: false, cell: (of) => <CardCell card={cards.of(of)} excerpt={excerpts.get(of.start)} /> },
+    ...(excerpts.size && isNarrow() ? [] : [{ name: "title", title: "title", width: "minmax(100px, 4fr)", canSort: false, cell: titleOf }]),
+    ...(excerpts.size || !isNarrow() ? [{ name: "answer", title: excerpts.size ? "found" : "answer", width: "minmax(80px, 3fr)", canSort: false, cell: answerOf }] : []),
   ];
   return (
     <Grid
@@ -99,27 +104,31 @@ export function RowTable({ run, kind, view, sort, onSort, excerpts }: Props): VN
   );
 }
 
+/** Whether the window has room for a few columns only. */
+export function isNarrow(): boolean {
+  return window.innerWidth < NARROW;
+}
+
 /** The usual columns, and those that the filter or the order names. */
 function shownNames(view: View, kind: FileKind, sort: Sort | null): string[] {
-  const isNarrow = window.innerWidth < NARROW;
-  const fits = (name: string) => (kind === "failures" || !ONLY_FAILURES.has(name)) && !(isNarrow && ONLY_WIDE.has(name));
+  const fits = (name: string) => (kind === "failures" || !ONLY_FAILURES.has(name)) && !(isNarrow() && ONLY_WIDE.has(name));
   const same = new Set(view.facets.filter(({ counts }) => counts.length === 1).map(({ name }) => name));
   const usual = Object.keys(SHOWN).filter((name) => fits(name) && !(ONLY_VARIED.has(name) && same.has(name)));
   const named = parseQuery(route.value.parameters.get("q") ?? "").terms.map(({ name }) => name);
   if (sort) named.push(sort.column);
-  if (!isNarrow) named.push(...ownNumbers(view));
+  if (!isNarrow()) named.push(...ownNumbers(view));
   const extra = named.filter((name) => !usual.includes(name) && name !== "agent" && name !== "failure");
   return [...usual, ...new Set(extra)].filter((name) => view.columns.includes(name));
 }
 
-/** The first numbers that the environment put into the rows, which are columns in a wide window. */
+/** The first numbers that the environment put into the rows, in their order, which are columns in a wide window. */
 function ownNumbers(view: View): string[] {
-  return view.columns.filter((name) => !Object.hasOwn(SHOWN, name) && !OF_GYM.test(name)).sort().slice(0, MOST_OWN);
+  return view.columns.filter((name) => !Object.hasOwn(SHOWN, name) && !OF_GYM.test(name)).slice(0, MOST_OWN);
 }
 
 function columnOf(run: Run, name: string): Column {
   const titles = { ...SHOWN, ...NAMED };
-  const known = Object.hasOwn(titles, name) ? titles[name] : { title: name, width: "96px", isRight: true };
+  const known = Object.hasOwn(titles, name) ? titles[name] : { title: name, width: "84px", isRight: true };
   const cell = (row: RowCells) => {
     const value = row.cells[name];
     if (name === "task") return <a href={attemptLink(run, row)} tabIndex={-1}>{value ?? "–"}</a>;
@@ -130,14 +139,8 @@ function columnOf(run: Run, name: string): Column {
   return { name, ...known, cell };
 }
 
-function CardCell({ card, excerpt }: { card: Card | undefined; excerpt: string | undefined }): VNode {
-  if (excerpt) return <span class="excerpt">{excerpt}</span>;
-  if (!card) return <></>;
-  return (
-    <>
-      {card.title} <span class="muted">{card.answer && `→ ${card.answer}`}</span>
-    </>
-  );
+function placeOf({ start, length, cells }: RowCells): CardPlace {
+  return { start, length, agent: cells.agent === null ? null : String(cells.agent) };
 }
 
 function openTask(run: Run, row: RowCells | null): void {
@@ -153,7 +156,7 @@ interface Rows {
 function useRows(run: Run, view: View, names: string[]): Rows {
   const [page, setPage] = useState<{ from: number; rows: RowCells[] }>({ from: 0, rows: [] });
   const range = useRef<[number, number, (rows: RowCells[]) => void] | null>(null);
-  const columns = [...names, "task", "rollout", "attempt"];
+  const columns = [...names, "task", "rollout", "attempt", "agent"];
   const load: Rows["load"] = (from, to, then) => {
     range.current = [from, to, then];
     void run.columns.page(from, to - from, columns).then((rows) => {
@@ -166,29 +169,4 @@ function useRows(run: Run, view: View, names: string[]): Rows {
     if (range.current) load(...range.current);
   }, [view.stamp, names.join()]);
   return { rowAt: (row) => page.rows[row - page.from] ?? null, load };
-}
-
-interface Cards {
-  of: (row: RowCells) => Card | undefined;
-  want: (rows: RowCells[]) => void;
-}
-
-/** The cards of the rows in view, read when the table stands still. */
-function useCards(run: Run, kind: FileKind): Cards {
-  const known = useRef(new Map<string, Card>());
-  const timer = useRef(0);
-  const [, setRound] = useState(0);
-  const keyOf = (row: RowCells) => `${row.kind} ${row.start}`;
-  const want = (rows: RowCells[]) => {
-    clearTimeout(timer.current);
-    timer.current = window.setTimeout(async () => {
-      const missing = rows.filter((row) => !known.current.has(keyOf(row)));
-      if (!missing.length) return;
-      const cards = await source.cards(run.id, kind, missing).catch(() => []);
-      cards.forEach((card, at) => known.current.set(keyOf(missing[at]), card));
-      setRound((round) => round + 1);
-    }, CARD_PAUSE);
-  };
-  useEffect(() => () => clearTimeout(timer.current), []);
-  return { of: (row) => known.current.get(keyOf(row)), want };
 }

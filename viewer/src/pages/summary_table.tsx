@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 
 import { quoted } from "../columns/query.ts";
 import type { PassAtK, Summary } from "../columns/summary.ts";
-import { number, percent, plural, score, whole } from "../format.ts";
+import { percent, plural, score, whole } from "../format.ts";
 import { linkTo } from "../state/route.ts";
 import type { Run } from "../state/run.ts";
 
@@ -29,34 +29,28 @@ export function SummaryTable({ run, title, column, summaries, isEarly }: Props):
           <thead>
             <tr>
               <th>{title[0].toUpperCase() + title.slice(1)}</th>
-              <th class="right">Tasks</th>
-              <th class="right">Scored</th>
-              <th class="right">Not scored</th>
               <th class="right">Mean</th>
               <th>95 % interval</th>
               {ks.map((k) => <th key={k} class="right">{isBest ? "best" : "pass"}@{k}</th>)}
-              <th class="right">Tokens</th>
-              <th class="right">Seconds</th>
-              <th>Where the time went</th>
+              <th class="right">Tasks</th>
+              <th class="right">Scored</th>
+              <th class="right">Not scored</th>
             </tr>
           </thead>
           <tbody>
             {summaries.map((summary) => (
               <tr key={summary.label}>
-                <td>
+                <td class="name">
                   <a href={linkTo([run.id, "rollouts"], { q: `${column}:${summary.label ? quoted(summary.label) : "none"}` })}>
                     {summary.label ?? "none"}
                   </a>
                 </td>
-                <td class="right">{whole(summary.tasks)}</td>
-                <td class="right">{whole(summary.scored)}</td>
-                <td class="right">{whole(summary.rollouts - summary.scored)}</td>
                 <td class="right strong">{score(summary.mean)}</td>
                 <td>{summary.interval ? `${score(summary.interval.low)} to ${score(summary.interval.high)}` : isEarly ? "…" : "–"}</td>
                 {ks.map((k) => <PassCell key={k} entry={summary.passAtK.find((entry) => entry.k === k)} isBest={isBest} />)}
-                <td class="right">{summary.tokens === null ? "–" : whole(Math.round(summary.tokens))}</td>
-                <td class="right">{number(summary.seconds)}</td>
-                <td class="muted">{summary.phases.map(([phase, seconds]) => `${phase} ${number(seconds)} s`).join(", ") || "–"}</td>
+                <td class="right">{whole(summary.tasks)}</td>
+                <td class="right">{whole(summary.scored)}</td>
+                <td class="right">{whole(summary.rollouts - summary.scored)}</td>
               </tr>
             ))}
           </tbody>

@@ -49,3 +49,35 @@ export function secondsByItem(row: JsonObject): (number | null)[] {
 function wasSent(item: JsonObject): boolean {
   return !(isObject(item._ng_tool_error) && NOT_SENT.has(item._ng_tool_error.kind));
 }
+
+/** A model server or a tool in the metrics of a run, with the seconds of its calls. */
+export interface TimedServer {
+  agent: string;
+  kind: "model" | "tool";
+  name: string;
+  count: number;
+  mean: number;
+  longest: number;
+}
+
+const CALLS = /^mean\/call_seconds\/(model|tools)\/(.+)$/;
+
+/** The calls of all agents in `<stem>_aggregate_metrics.json`, which may have any form. */
+export function timedCallsIn(metrics: Json): TimedServer[] {
+  return (Array.isArray(metrics) ? metrics : []).flatMap((entry) => {
+    if (!isObject(entry) || !isObject(entry.agent_metrics)) return [];
+    const own = entry.agent_metrics;
+    const agent = isObject(entry.agent_ref) ? String(entry.agent_ref.name ?? "") : "";
+    return Object.entries(own).flatMap(([key, mean]): TimedServer[] => {
+      const [, kind, name] = CALLS.exec(key) ?? [];
+      if (typeof mean !== "number" || !name) return [];
+      const [count, longest] = [own[`count/timed_calls/${kind}/${name}`], own[`max/call_seconds/${kind}/${name}`]];
+      return [{ agent, kind: kind === "model" ? "model" : "tool", name, count: Number(count ?? 0), mean, longest: Number(longest ?? mean) }];
+    });
+  });
+}
+
+/** The entry with the largest number; null without entries. */
+export function slowestOf<T>(entries: T[], key: (entry: T) => number): T | null {
+  return entries.reduce<T | null>((slowest, entry) => (slowest === null || key(entry) > key(slowest) ? entry : slowest), null);
+}

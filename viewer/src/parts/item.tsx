@@ -18,16 +18,23 @@ interface Props {
   unfolded?: boolean | null;
   /** Of the call that gave the item, if they are known. */
   seconds?: number | null;
+  /** Whether its call was answered from the record of an earlier attempt. */
+  isReplayed?: boolean;
 }
 
 const KNOWN_VOICES = new Set(["user", "assistant", "system", "developer", "reasoning", "call", "output"]);
 
-export function ItemView({ item, unfolded = null, seconds = null }: Props): VNode {
+export function ItemView({ item, unfolded = null, seconds = null, isReplayed = false }: Props): VNode {
   const { voice, title, line, size, isFolded } = item;
   const tone = `item voice-${KNOWN_VOICES.has(voice) ? voice : "other"}${item.isError ? " is-error" : ""}`;
   const [isOpen, setOpen] = useState(unfolded ?? (!isFolded || (size < SHORT && voice !== "reasoning")));
   const label = voice === "call" ? `call ${title}` : title;
-  const took = seconds === null ? null : <span class="took" title="Seconds of the call">{number(seconds)} s</span>;
+  const took = (
+    <>
+      {isReplayed && <span class="took" title="Answered from the record of an earlier attempt">replayed</span>}
+      {seconds !== null && <span class="took" title="Seconds of the call">{number(seconds)} s</span>}
+    </>
+  );
   if (!isFolded) {
     return (
       <section class={tone}>

@@ -13,6 +13,7 @@ import { JsonTree } from "./json_tree.tsx";
 import { Lazy } from "./lazy.tsx";
 import { LongText } from "./long_text.tsx";
 import { Empty } from "./notices.tsx";
+import { replayedItems } from "./replayed.ts";
 import { useKeys } from "../state/keys.ts";
 
 const FIRST = 12;
@@ -21,6 +22,7 @@ const FOLDED = 34;
 export function Transcript({ row }: { row: JsonObject }): VNode {
   const items = useMemo(() => itemsOf(row), [row]);
   const seconds = useMemo(() => secondsByItem(row), [row]);
+  const replayed = useMemo(() => replayedItems(row), [row]);
   const inputs = items.length - seconds.length;
   const [unfolded, setUnfolded] = useState<boolean | null>(null);
   useKeys(
@@ -34,7 +36,7 @@ export function Transcript({ row }: { row: JsonObject }): VNode {
       {!items.length && <Empty>The rollout has no items.</Empty>}
       {items.map((item, at) => (
         <Lazy key={`${at} ${unfolded}`} height={estimate(item)} now={at < FIRST}>
-          {() => <ItemView item={item} unfolded={unfolded} seconds={seconds[at - inputs] ?? null} />}
+          {() => <ItemView item={item} unfolded={unfolded} seconds={seconds[at - inputs] ?? null} isReplayed={replayed[at - inputs] ?? false} />}
         </Lazy>
       ))}
     </div>

@@ -32,6 +32,8 @@ export interface RunEntry {
   sampling: JsonObject;
   tags: string[];
   pass_at: [k: number, share: number] | null;
+  /** The tasks with fewer rewards, which `pass_at` leaves out. */
+  short_tasks: number;
   /** What a run stops at; its mean and interval are then those of its estimate. */
   aim?: string;
   /** Its estimate, what the interval means, and its cost, in sentences. */
@@ -48,15 +50,30 @@ export interface RunFile {
   authoritative: boolean;
 }
 
+/** A run that is the parent of another one, or its forks. */
+export interface ForkFamily {
+  run: string;
+  title: string;
+  /** The call after which was forked; a negative one counts from the end. */
+  turn: number;
+  /** The number of forks of each parent. */
+  forks: number;
+}
+
 export interface RunDetail extends RunEntry {
   /** The beginning of the names of the run's files. */
   stem: string;
   /** The rollouts that `<stem>_looks_fine.json` marks, such as "3/0". */
   looks_fine: string[];
+  /** In a file: what the figures do not tell, such as rows that lack, or scores by several codes. */
+  notes?: string[];
   /** In a file: how many rows it holds, and of how many. */
   held?: Record<FileKind, [count: number, of: number]>;
   /** The machines of the run's gym; null for a run on one machine. */
   nodes: { count: number; up: number; losses: number } | null;
+  /** Of the runs that are shown: the one whose rollouts this one forked, and those of its forks. */
+  parent_run?: ForkFamily | null;
+  fork_runs?: ForkFamily[];
   files: RunFile[];
   manifest: JsonObject | null;
   metrics: Json;
@@ -130,6 +147,8 @@ export interface FailureGroup {
   /** `file:line` of the author's code that raised. */
   place: string | null;
   rows: RowSpan[];
+  /** Failures whose rollout has a row by now: it was attempted again. */
+  settled: number;
   /** The last lines of the server's logs before the first of the failures. */
   log: LogPart[];
 }
@@ -291,7 +310,9 @@ export interface TableRun {
   label: string;
   started_at: string | null;
   models: string[];
+  environments: string[];
   sampling: JsonObject;
+  tags: string[];
   cells: Record<string, TableCell>;
   notes: string[];
 }

@@ -8,7 +8,8 @@
  * where a path is one of the server's below `/api/`. The answer of `runs/<id>/blocks?kind=…` (without `from`) is
  * `{"b64": bytes of all blocks}`; that of `runs/<id>/figures?kind=…` is the same for the whole run, whose rows the file may
  * not hold, and absent if it holds them all; that of `runs/<id>/rows/<start>-<length>?kind=…` is the row as text; that of
- * `runs/<id>/cards/<start>-<length>?kind=…` is one card; all other answers are the server's JSON. Searches read the rows.
+ * `runs/<id>/cards/<start>-<length>?kind=…` is one card; those of `table?runs=…` and `rank?runs=…` name runs in the order of
+ * `runs`; all other answers are the server's JSON. Searches read the rows.
  */
 
 import type { Json } from "./answers.ts";
@@ -47,12 +48,20 @@ function answerTo(answers: Record<string, Json>, path: string): Response {
     const rows = route.replace(/search$/, "rows/");
     return new Response(searched(answers, rows, kind, parameters.get("q") ?? ""));
   }
-  const answer = answers[path];
+  const chosen = parameters.get("runs");
+  const answer = answers[chosen ? `${route}?runs=${inOrder(answers, chosen)}` : path];
   if (answer === undefined) {
     const message = "The file does not hold this.";
     return Response.json({ error: { message, remedy: "Open the run with `gym view`." } }, { status: 404 });
   }
   return typeof answer === "string" ? new Response(answer) : Response.json(answer);
+}
+
+/** The names of chosen runs, in the order of all runs of the file. */
+function inOrder(answers: Record<string, Json>, chosen: string): string {
+  const names = new Set(chosen.split(","));
+  const { runs } = answers.runs as { runs: { id: string }[] };
+  return runs.map(({ id }) => id).filter((id) => names.has(id)).join();
 }
 
 export function decodeBase64(text: string): Uint8Array<ArrayBuffer> {

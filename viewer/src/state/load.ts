@@ -5,6 +5,8 @@ import { useEffect, useState } from "preact/hooks";
 export interface Loaded<T> {
   value: T | null;
   error: Error | null;
+  /** Differs for each answer. */
+  answered: object;
 }
 
 /**
@@ -12,12 +14,12 @@ export interface Loaded<T> {
  * answer that comes after a newer request is dropped.
  */
 export function useLoaded<T>(read: (signal: AbortSignal) => Promise<T>, dependencies: unknown[]): Loaded<T> {
-  const [loaded, setLoaded] = useState<Loaded<T>>({ value: null, error: null });
+  const [loaded, setLoaded] = useState<Loaded<T>>({ value: null, error: null, answered: {} });
   useEffect(() => {
     const controller = new AbortController();
     read(controller.signal).then(
-      (value) => controller.signal.aborted || setLoaded({ value, error: null }),
-      (error: Error) => controller.signal.aborted || setLoaded({ value: null, error }),
+      (value) => controller.signal.aborted || setLoaded({ value, error: null, answered: {} }),
+      (error: Error) => controller.signal.aborted || setLoaded({ value: null, error, answered: {} }),
     );
     return () => controller.abort();
   }, dependencies);

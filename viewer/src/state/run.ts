@@ -98,7 +98,8 @@ export class Run {
   }
 }
 
-function untilVisible(): Promise<void> {
+/** Wait until the page is in view. */
+export function untilVisible(): Promise<void> {
   if (!document.hidden) return Promise.resolve();
   return new Promise((resolve) => {
     const check = () => {

@@ -15,6 +15,7 @@ from nemo_gym.rows.tool_errors import ToolErrorKind, read_tool_errors
 from nemo_gym.rows.verdict import (
     is_response_incomplete,
     is_scored,
+    read_answer_fault,
     read_end_reason,
     read_failure_class,
     read_outcome,
@@ -91,6 +92,11 @@ def _tool_errors(row: CheckedRow, *, is_raised: bool) -> str | None:
     ]
     texts = [f"{count} x `{call.tool}`: {call}" for call, count in errors]
     return "; ".join(texts) or None
+
+
+def broke_verifier(row: CheckedRow) -> str | None:
+    """The answer broke its verifier, so that its 0 is no judgement of it."""
+    return read_answer_fault(row.row)
 
 
 def repetition(row: CheckedRow) -> str | None:

@@ -79,6 +79,12 @@ _RULES = (
         "The code of a tool raised, so the attempt was not one at the task.",
         row_rules.tool_raised,
     ),
+    HealthRule(
+        "broke_verifier",
+        Severity.SIGN,
+        "The reward is 0 because `verify` raised, crashed or exceeded a limit on the answer.",
+        row_rules.broke_verifier,
+    ),
     HealthRule("truncated", Severity.SIGN, "A limit cut the rollout.", row_rules.check_truncated),
     HealthRule(
         "tool_failed",

@@ -13,8 +13,9 @@ import io
 import json
 import posixpath
 import shlex
+import ssl
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from nemo_gym.sandbox.providers.rootless.dockerfile import (
     parse_assignments,
     parse_dockerfile,
 )
-from nemo_gym.sandbox.providers.rootless.launch import SandboxShape
+from nemo_gym.sandbox.providers.rootless.launch import BRIDGE, SandboxShape
 from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider, RootlessSandbox
 from nemo_gym.sandbox.providers.rootless.store import DEFAULT_PATH, Image
 from nemo_gym.sandbox.providers.specification import SandboxExecResult
@@ -36,6 +37,14 @@ from nemo_gym.sandbox.providers.specification import SandboxExecResult
 _REPORTED_CHARS = 1500
 _SHORT_S = 60.0
 _INSTALLERS = Path(installers.__file__).read_bytes()
+_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+_CERTIFICATE_VARIABLES = (
+    "SSL_CERT_FILE",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+)
 _SHIMS = ("apt", "apt-get", "pip", "pip3")
 _UNPACK_ONE = (
     'n={name}; t={target}; if [ -d "$t" ]; then tar -xf - -C "$t" --no-same-owner; else d=$(mktemp -d) && '
@@ -192,7 +201,8 @@ async def _run_line(
         try:
             if is_own and not options.has_network:
                 await _put_installers(provider, sandbox)
-            await _run_in(provider, sandbox, script, data, "root" if not is_own else None, options)
+            env = _show_certificates(sandbox) if shape.has_network else {}
+            await _run_in(provider, sandbox, script, data, "root" if not is_own else None, options, env)
             await _clean(provider, sandbox, has_shims=is_own and not options.has_network)
             await provider.end_processes(sandbox)
             provider.store.keep_layer(layer, sandbox.places.upper)
@@ -209,9 +219,10 @@ async def _run_in(
     data: bytes,
     user: str | None,
     options: BuildOptions,
+    env: Mapping[str, str],
 ) -> None:
     done = await provider.run(
-        sandbox, ["/bin/sh", "-c", script], timeout_s=options.timeout_s, user=user, stdin=data
+        sandbox, ["/bin/sh", "-c", script], timeout_s=options.timeout_s, user=user, stdin=data, env=env
     )
     listed = await _run_as_root(provider, sandbox, f"cat {installers.MISSING} 2>/dev/null")
     if missing := sorted(set((listed.stdout or "").split("\n")) - {""}):
@@ -220,6 +231,15 @@ async def _run_in(
         said = f"{done.stdout}{done.stderr}".strip()[-_REPORTED_CHARS:]
         how = done.error_type or f"ended with status {done.return_code}"
         raise ValueError(f"{script[:200]!r} {how}: {said}")
+
+
+def _show_certificates(sandbox: RootlessSandbox) -> dict[str, str]:
+    """Show the authorities that this machine trusts, which its network may need; return variables that name them."""
+    trusted = Path(ssl.get_default_verify_paths().cafile or _CERTIFICATES)
+    if not trusted.is_file():
+        return {}
+    (sandbox.places.bridge / _CERTIFICATES.name).write_bytes(trusted.read_bytes())
+    return dict.fromkeys(_CERTIFICATE_VARIABLES, str(BRIDGE / _CERTIFICATES.name))
 
 
 async def _put_installers(provider: RootlessProvider, sandbox: RootlessSandbox) -> None:

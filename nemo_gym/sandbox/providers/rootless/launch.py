@@ -83,6 +83,15 @@ def build_command(
     ]
 
 
+def build_tar_command(store: ImageStore, *options: str) -> list[str]:
+    """Return a command of tar that keeps what an overlay needs, as the root of a namespace of the store's user."""
+    return [
+        *(build_user_command(store.owner) if store.owner is not None else ()),
+        *("unshare", "--user", "--map-root-user", "--", "tar"),
+        *("--xattrs", "--xattrs-include=user.*", "--numeric-owner", "--preserve-permissions", *options),
+    ]
+
+
 def _build_namespaces(shape: SandboxShape) -> list[str]:
     network = [] if shape.has_network else ["--unshare-net"]
     return [

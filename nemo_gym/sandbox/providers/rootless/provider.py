@@ -16,13 +16,15 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from nemo_gym.isolation.memory import MemoryGroup, make_memory_group
+from nemo_gym.isolation.memory import MemoryGroup, can_limit_cpus, make_memory_group
 from nemo_gym.isolation.system_calls import root_call_filter, write_filter
 from nemo_gym.sandbox.providers.rootless.launch import (
+    BRIDGE,
     SandboxShape,
     build_command,
+    build_tar_command,
     find_missing,
 )
 from nemo_gym.sandbox.providers.rootless.store import DEFAULT_PATH, Image, ImageStore, SandboxPlaces
@@ -41,6 +43,9 @@ _READY_S = 30.0
 _BEGIN = '"$@" sleep infinity < /dev/null > /dev/null 2>&1 &'
 """Runs an image's ENTRYPOINT as container engines do for a sandbox: it may start services before it executes sleep."""
 _REPORTED_CHARS = 2000
+_COUNT = "set -- /proc/[0-9]*; echo $#"
+_OWN_PROCESSES = 2
+"""Processes of a sandbox in which only this count runs: its supervisor, and the shell that counts."""
 _LONGEST_HEAD = 1 << 16
 
 
@@ -86,6 +91,27 @@ class RootlessProvider:
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Start a sandbox of an image in the store. Raises SandboxCreateError naming every unsupported request."""
+        return await self._create(spec, None)
+
+    async def restore(self, spec: SandboxSpec, path: Path) -> SandboxHandle:
+        """Start a sandbox as `create`, with the files that another one had at its snapshot."""
+        return await self._create(spec, path)
+
+    async def snapshot(self, handle: SandboxHandle, path: Path) -> bool:
+        """Write the files that programs of a sandbox added, changed or removed into a new file.
+
+        Returns False while processes go on in it. Raises OSError.
+        """
+        sandbox = _require_open(handle)
+        listed = await self.run(sandbox, ["/bin/sh", "-c", _COUNT], timeout_s=_READY_S)
+        if listed.return_code != 0 or int(listed.stdout or 0) > _OWN_PROCESSES:
+            return False
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            await self._run_tar("--create", "--directory", str(sandbox.places.upper), ".", stdout=file)
+        return True
+
+    async def _create(self, spec: SandboxSpec, snapshot: Path | None) -> SandboxHandle:
         resources = spec.resources
         assert isinstance(resources, SandboxResources)
         options = dict(spec.provider_options)
@@ -98,7 +124,14 @@ class RootlessProvider:
             )
         memory_bytes = resources.memory_mib * _MIB if resources.memory_mib else self._memory_bytes
         shape = SandboxShape(image.layers, [path for path in readable if path.exists()])
-        sandbox = await self.start(shape, image, memory_bytes=memory_bytes, env=spec.env)
+        sandbox = await self.start(
+            shape,
+            image,
+            memory_bytes=memory_bytes,
+            cpus=resources.cpu or None,
+            env=spec.env,
+            snapshot=snapshot,
+        )
         sandbox.workdir = spec.workdir or image.workdir
         if image.entrypoint:
             begin = ["/bin/sh", "-c", _BEGIN, "begin", *image.entrypoint]
@@ -111,9 +144,11 @@ class RootlessProvider:
         image: Image,
         *,
         memory_bytes: int | None = None,
+        cpus: float | None = None,
         env: Mapping[str, str] | None = None,
+        snapshot: Path | None = None,
     ) -> RootlessSandbox:
-        """Start a sandbox of the given shape. Raises SandboxCreateError."""
+        """Start a sandbox of a shape, with the files of a snapshot if there is one. Raises SandboxCreateError."""
         missing = find_missing()
         if missing is not None:
             raise SandboxCreateError(missing)
@@ -123,14 +158,40 @@ class RootlessProvider:
             raise SandboxCreateError(f"{self.store.folder} cannot be used: {error}") from error
         variables = {"PATH": DEFAULT_PATH, "HOME": "/root", **image.env, **(env or {})}
         sandbox = RootlessSandbox(places, image, variables, image.workdir)
-        sandbox.memory = make_memory_group(memory_bytes or self._memory_bytes)
+        sandbox.memory = make_memory_group(memory_bytes or self._memory_bytes, cpus)
         try:
+            if snapshot is not None:
+                await self._unpack(snapshot, places)
             sandbox.process = await self._launch(sandbox, shape)
             await self._wait_ready(sandbox)
         except BaseException:
             await self._end(sandbox)
             raise
         return sandbox
+
+    async def _unpack(self, snapshot: Path, places: SandboxPlaces) -> None:
+        try:
+            with snapshot.open("rb") as file:
+                await self._run_tar("--extract", "--directory", str(places.upper), stdin=file)
+        except OSError as error:
+            raise SandboxCreateError(f"the snapshot {snapshot} cannot be restored: {error}") from error
+
+    async def _run_tar(
+        self, *options: str, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
+    ) -> None:
+        """Run tar as the user of the store. Raises OSError with its message."""
+        command = build_tar_command(self.store, *options)
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=stdin or asyncio.subprocess.DEVNULL,
+            stdout=stdout or asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"},
+        )
+        _, said = await process.communicate()
+        if process.returncode != 0:
+            why = said.decode(errors="replace").strip()[-_REPORTED_CHARS:]
+            raise OSError(f"tar ended with {process.returncode}: {why}")
 
     async def _launch(self, sandbox: RootlessSandbox, shape: SandboxShape) -> asyncio.subprocess.Process:
         instructions = root_call_filter()
@@ -259,13 +320,23 @@ class RootlessProvider:
     async def serialize_handle(self, handle: SandboxHandle, *, scope: str | None = None) -> dict[str, Any]:
         """Return a description for `connect`: the image, and the sandbox's folder of this machine."""
         sandbox: RootlessSandbox = handle.raw
-        about = {"env": dict(sandbox.env), "workdir": sandbox.workdir, "layers": list(sandbox.image.layers)}
+        about = {
+            "env": dict(sandbox.env),
+            "workdir": sandbox.workdir,
+            "layers": list(sandbox.image.layers),
+            "user": sandbox.image.user,
+            "bridge": {
+                "folder": str(sandbox.places.bridge),
+                "seen_as": str(BRIDGE),
+                "owner": self.store.owner,
+            },
+        }
         return {"folder": str(sandbox.places.folder), "base": sandbox.image.base, **about}
 
     async def connect(self, descriptor: Mapping[str, Any]) -> SandboxHandle:
         """Connect to a running sandbox of this machine. Its owner closes it."""
         places = SandboxPlaces(Path(descriptor["folder"]), None)
-        image = Image(tuple(descriptor["layers"]), descriptor["base"])
+        image = Image(tuple(descriptor["layers"]), descriptor["base"], user=descriptor.get("user"))
         sandbox = RootlessSandbox(places, image, descriptor["env"], descriptor["workdir"])
         return SandboxHandle(places.folder.name, self.name, sandbox)
 
@@ -286,7 +357,7 @@ class RootlessProvider:
 
     async def _end(self, sandbox: RootlessSandbox) -> None:
         await self.end_processes(sandbox)
-        if sandbox.process is not None:
+        if sandbox.places.lock is not None:
             await asyncio.to_thread(sandbox.places.remove)
 
     async def aclose(self) -> None:
@@ -316,6 +387,8 @@ def _refuse(spec: SandboxSpec, resources: SandboxResources, options: Mapping[str
         "entrypoint": bool(spec.entrypoint),
         "ports": bool(spec.ports),
         "resources.gpu": bool(resources.gpu),
+        "resources.disk_gib": bool(resources.disk_gib),
+        "resources.cpu": bool(resources.cpu) and not can_limit_cpus(),
         **{f"provider_options.{name}": True for name in options},
     }
     refused = [name for name, is_wanted in wanted.items() if is_wanted]

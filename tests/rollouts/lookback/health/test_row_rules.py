@@ -58,6 +58,13 @@ ROW_FAULTS: list[tuple[str, str, Callable[[Row], Any]]] = [
     ),
     ("repetition", "a loop that counts", lambda row: write(row, "".join(map(LOOP.format, range(300))))),
     ("repetition", "the same call", lambda row: add_call(row, '{"command": "ls"}', times=10)),
+    (
+        "broke_verifier",
+        "by an exception",
+        lambda row: row.update(
+            reward=0.0, correct=False, answer_fault="raised", answer_fault_detail="KeyError"
+        ),
+    ),
     ("truncated", "by its outcome", lambda row: row.update(_ng_outcome="truncated")),
     (
         "truncated",

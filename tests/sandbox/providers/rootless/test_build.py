@@ -131,3 +131,23 @@ def test_a_dockerfile_is_judged_before_anything_is_made() -> None:
     ]
     assert check_dockerfile("ARG B=debian\nFROM $B") == []
     assert "SHELL" in check_dockerfile("FROM debian\nSHELL x")[0]
+
+
+@needs_rootless
+async def test_a_line_with_network_trusts_what_this_machine_trusts(
+    provider: RootlessProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trusted.crt").write_text("an authority")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "trusted.crt"))
+    folder = write(tmp_path / "net", 'FROM debian\nRUN cat "$PIP_CERT" "$SSL_CERT_FILE" > /root/seen\n')
+
+    def shape(layers: tuple[str, ...], *, has_network: bool = False) -> SandboxShape:
+        return SandboxShape(layers, [Path(path) for path in READABLE], has_network=has_network)
+
+    monkeypatch.setattr(build, "SandboxShape", shape)
+    image = await build_image(provider, folder, BuildOptions(has_network=True))
+    made = provider.store.find(image)
+    assert made is not None
+    layer = provider.store.layer(made.layers[-1])
+    assert (layer / "root" / "seen").read_text() == "an authority" * 2
+    assert made.env.keys() == {"PATH", "PIP_BREAK_SYSTEM_PACKAGES"}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nemo_gym.sandbox import AsyncSandbox, SandboxCreateError, SandboxSpec
+from nemo_gym.isolation.memory import can_limit_cpus
+from nemo_gym.sandbox import AsyncSandbox, SandboxCreateError, SandboxResources, SandboxSpec
+from nemo_gym.sandbox.providers.rootless import provider as provider_module
 from nemo_gym.sandbox.providers.rootless.provider import RootlessProvider
 from nemo_gym.sandbox.providers.rootless.store import Image
 from tests.sandbox.rootless_images import HOST_IMAGE, READABLE, host_provider, needs_rootless
@@ -149,8 +152,72 @@ async def test_what_cannot_be_honoured_is_refused_by_name(provider: RootlessProv
         await provider.create(SandboxSpec(image="none"))
 
 
+async def test_all_commands_together_get_the_cpus_that_are_asked_for(provider: RootlessProvider) -> None:
+    if not can_limit_cpus():
+        pytest.skip("this machine has no writable cgroup that limits CPUs")
+    handle = await provider.create(replace(SPEC, resources=SandboxResources(cpu=0.25)))
+    try:
+        spin = "timeout 1 sh -c 'while :; do :; done'"
+        await provider.exec(handle, f"{spin} & {spin}")
+        statistics = [Path(file).with_name("cpu.stat") for file in handle.raw.memory.processes_files]
+        lines = [
+            line.split() for file in statistics if file.exists() for line in file.read_text().splitlines()
+        ]
+        assert any(name == "nr_throttled" and int(value) > 0 for name, value in lines)
+    finally:
+        await provider.close(handle)
+
+
+async def test_cpus_are_refused_where_nothing_limits_them(
+    provider: RootlessProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider_module, "can_limit_cpus", lambda: False)
+    with pytest.raises(SandboxCreateError, match=r"resources\.cpu"):
+        await provider.create(replace(SPEC, resources=SandboxResources(cpu=2)))
+
+
 async def test_a_stopped_sandbox_leaves_no_files(provider: RootlessProvider) -> None:
     async with AsyncSandbox(provider, SPEC, owns_provider=False) as started:
         await started.start()
         await say(started, "mkdir -p /tmp/a/b && touch /tmp/a/b/c && chmod 000 /tmp/a && rm /etc/passwd")
+    assert list((provider.store.folder / "sandboxes").iterdir()) == []
+
+
+async def test_a_sandbox_begins_with_the_files_of_a_snapshot(
+    provider: RootlessProvider, sandbox: AsyncSandbox, tmp_path: Path
+) -> None:
+    await say(sandbox, "mkdir -p /root/a/b && echo first > /root/a/b/c && ln -s c /root/a/b/d")
+    await say(
+        sandbox, "rm /etc/passwd && rmdir /var && mkdir /var && chmod 000 /root/a/b/c && mkfifo /tmp/pipe"
+    )
+    await say(sandbox, "chmod 4755 /root/a/b && touch -d @1000000000 /root/a")
+    about = (
+        "stat -c '%a %Y %F' /root/a /root/a/b /root/a/b/c /root/a/b/d /tmp/pipe; ls -A /var; cat /root/a/b/d"
+    )
+    said = await say(sandbox, about)
+    assert await sandbox.snapshot(tmp_path / "taken")
+    assert (tmp_path / "taken").stat().st_mode & 0o077 == 0
+    await say(sandbox, "echo later > /root/a/b/c")
+    for _ in range(2):
+        async with AsyncSandbox(provider, SPEC, owns_provider=False) as restored:
+            await restored.start(snapshot=tmp_path / "taken")
+            assert await say(restored, about) == said
+            assert await say(restored, "ls /etc/passwd || echo gone") == "gone"
+            assert await say(restored, "echo own > /root/a/b/c; cat /root/a/b/c") == "own"
+    assert await say(sandbox, "cat /root/a/b/c") == "later"
+
+
+async def test_a_sandbox_whose_processes_go_on_has_no_snapshot(sandbox: AsyncSandbox, tmp_path: Path) -> None:
+    await say(sandbox, "(sleep 600 > /dev/null 2>&1 &)")
+    assert not await sandbox.snapshot(tmp_path / "taken")
+    assert not (tmp_path / "taken").exists()
+    await say(sandbox, "pkill sleep; until [ $(ls -d /proc/[0-9]* | wc -l) -lt 5 ]; do sleep 0.1; done")
+    assert await sandbox.snapshot(tmp_path / "taken")
+
+
+async def test_a_damaged_snapshot_starts_no_sandbox(provider: RootlessProvider, tmp_path: Path) -> None:
+    (tmp_path / "damaged").write_bytes(b"no archive" * 100)
+    for name in ("damaged", "missing"):
+        with pytest.raises(SandboxCreateError, match=f"the snapshot .*{name} cannot be restored"):
+            await AsyncSandbox(provider, SPEC, owns_provider=False).start(snapshot=tmp_path / name)
     assert list((provider.store.folder / "sandboxes").iterdir()) == []

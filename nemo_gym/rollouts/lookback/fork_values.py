@@ -1,0 +1,73 @@
+"""The values of turns, estimated by forks: the mean reward of the forks of a parent after a turn, with an interval.
+
+A fork runs its tools again, so the value is that of the history, not of a state that no observation has shown. Forks
+that failed have no reward and are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from nemo_gym.json_objects import object_in
+from nemo_gym.metrics.estimators import clip_interval, confidence_interval, mean, sample_standard_deviation
+from nemo_gym.rows.parts import read_fork_group
+from nemo_gym.rows.verdict import read_reward
+from nemo_gym.statistics.distributions import find_rate_interval
+
+_MOST_TOLD = 10
+
+
+class ForkValue(NamedTuple):
+    """The value of a turn of a parent."""
+
+    group: str
+    """`<task>.<repeat>@<turn>` of the parent."""
+    forks: int
+    mean: float
+    low: float
+    high: float
+    """The limits of an interval with a confidence of 95 %."""
+
+    def __str__(self) -> str:
+        return f"{self.group}: {self.mean:.3f} ({self.low:.3f} to {self.high:.3f}) of {self.forks:,} forks"
+
+
+def estimate_value(group: str, rewards: list[float]) -> ForkValue:
+    """Return the value from the rewards of a group of forks, of which there is at least one.
+
+    The interval of rewards that are 0 or 1 is that of Clopper and Pearson; of others that of Student's t.
+    """
+    center, count = mean(rewards), len(rewards)
+    if all(reward in (0, 1) for reward in rewards):
+        low, high = find_rate_interval(sum(rewards), count)
+        return ForkValue(group, count, center, low, high)
+    if count == 1:
+        return ForkValue(group, count, center, -math.inf, math.inf)
+    error = (sample_standard_deviation(rewards) or 0.0) / math.sqrt(count)
+    interval = clip_interval(confidence_interval(center, error, count), min(rewards), max(rewards))
+    return ForkValue(group, count, center, interval.low, interval.high)
+
+
+def read_values(rows: Path) -> list[ForkValue]:
+    """Return the values that a file of forks estimates, by group."""
+    rewards: dict[str, list[float]] = {}
+    if rows.exists():
+        with rows.open("rb") as lines:
+            for line in lines:
+                row = object_in(line)
+                reward = read_reward(row) if row is not None else None
+                if row is not None and reward is not None:
+                    rewards.setdefault(read_fork_group(row), []).append(reward)
+    return [estimate_value(group, rewards[group]) for group in sorted(rewards)]
+
+
+def describe_values(values: Iterable[ForkValue]) -> Iterator[str]:
+    """Yield a note for the closing table."""
+    values = list(values)
+    if values:
+        told = "; ".join(map(str, values[:_MOST_TOLD]))
+        more = f"; and {len(values) - _MOST_TOLD:,} more" if len(values) > _MOST_TOLD else ""
+        yield f"mean reward after the shared calls, with its 95 % interval: {told}{more}"

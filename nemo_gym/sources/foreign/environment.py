@@ -1,0 +1,247 @@
+"""Foreign environments of the loop `ours` as a step-style environment: `gymnasium_agent` plays, a host answers.
+
+The policy has one seat. Models at `opponent_model_server` play the other ones, each in a conversation of its own that
+belongs to no rollout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, PrivateAttr
+
+from nemo_gym.config.types import ModelServerRef
+from nemo_gym.episodes.driver import require_ok
+from nemo_gym.failures import ConfigError, ForeignError, VerifierError
+from nemo_gym.processes.workers import available_cores
+from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult, extract_text
+from nemo_gym.resources.server import BaseResourcesServerConfig
+from nemo_gym.responses.items import FunctionToolCall
+from nemo_gym.responses.schemas import Response
+from nemo_gym.rows.forms import TaskRow
+from nemo_gym.rows.identity import read_repeat
+from nemo_gym.rows.models import read_task
+from nemo_gym.sources.foreign.kinds import read_name
+from nemo_gym.sources.foreign.pool import HostPool
+from nemo_gym.sources.foreign.process import HostProcess, HostProgram
+from nemo_gym.sources.foreign.venvs import Venvs
+from nemo_gym.transport.context import RequestContext, current_context
+
+__all__ = ["ForeignServer"]
+
+_PROCESSES_PER_CORE = 4
+
+
+class ForeignConfig(BaseResourcesServerConfig):
+    RUNS_CODE: ClassVar[bool] = True
+
+    source: str
+    """Its name, such as `textarena:Mastermind-v0`."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the environment, such as `players`."""
+    venvs: str | None = None
+    """The folder of interpreters, by default one for all gyms of this user."""
+    opponent_model_server: ModelServerRef | None = None
+    """The model of the seats that the policy does not have."""
+    opponent_params: dict[str, Any] = Field(default_factory=dict)
+    """Parameters of its calls, such as `temperature`."""
+    max_hosts: PositiveInt | None = None
+    """Processes of the environment, one for each attempt that is running; by default four per core."""
+    attempts_per_host: PositiveInt = 1000
+    memory_mib: PositiveInt = 2048
+    """Memory of one process."""
+    step_timeout_s: PositiveFloat = 120.0
+
+
+class ForeignTask(BaseModel):
+    """The field `foreign` of a task row."""
+
+    model_config = ConfigDict(extra="allow")
+
+    task: str
+    digest: str
+    seed: NonNegativeInt = 0
+    seat: NonNegativeInt | None = None
+    """The policy's seat; by default it changes with the number of the rollout."""
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+class ForeignRow(BaseModel):
+    """The fields of a task row that the server reads."""
+
+    foreign: ForeignTask
+
+
+@dataclass(slots=True)
+class OpenGame:
+    """An open attempt."""
+
+    host: HostProcess
+    seat: int = 0
+    is_over: bool = False
+    conversations: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    """What each other seat has read and said."""
+
+
+class ForeignServer(GymnasiumServer):
+    config: ForeignConfig
+
+    _pool: HostPool | None = PrivateAttr(default=None)
+    _about: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    async def on_start(self) -> None:
+        """Find the interpreter and the isolation before the first attempt. Raises `ConfigError`."""
+        await super().on_start()
+        await self._find_pool().prepare()
+
+    async def on_stop(self) -> None:
+        await super().on_stop()
+        if self._pool is not None:
+            await self._pool.close()
+
+    def _find_pool(self) -> HostPool:
+        if self._pool is None:
+            config = self.config
+            program = build_program(config.source, config.options, config.venvs, config.memory_mib)
+            most = config.max_hosts or _PROCESSES_PER_CORE * available_cores()
+            self._pool = HostPool(program, most, config.attempts_per_host)
+        return self._pool
+
+    async def reset(
+        self, metadata: dict[str, Any], session_id: str | None = None
+    ) -> tuple[str | None, dict[str, Any]]:
+        row = read_task(ForeignRow, metadata)
+        await self.release_session(session_id)
+        pool = self._find_pool()
+        host = await pool.acquire()
+        match = self.session_state[session_id] = OpenGame(host)
+        about = await self._describe(host)
+        if about["digest"] != row.foreign.digest:
+            raise ForeignError(
+                f"{self.config.source} has changed since its rows were made",
+                code="task_changed",
+                remedy="Make the rows anew: run without an input file, or with the version that they name.",
+            )
+        seats = len(about.get("seats") or ()) or 1
+        chosen = row.foreign.seat
+        match.seat = (read_repeat(TaskRow(metadata)) if chosen is None else chosen) % seats
+        task = {"id": row.foreign.task, "data": row.foreign.data}
+        opened = await self._ask(match, "open", {"task": task, "seed": row.foreign.seed})
+        opened = await self._play_opponents(match, opened, session_id)
+        if opened.get("done"):
+            raise ForeignError(
+                "the game ended before the policy's first turn: another seat forfeited it",
+                code="opponent_forfeited",
+                retryable=True,
+            )
+        return opened.get("observation"), dict(opened.get("info") or {})
+
+    async def step(
+        self, action: Response, metadata: dict[str, Any], session_id: str | None = None
+    ) -> StepResult:
+        match: OpenGame = self.episode(session_id)
+        calls = [
+            {"call_id": item.call_id, "name": item.name, "arguments": item.arguments}
+            for item in action.output
+            if isinstance(item, FunctionToolCall)
+        ]
+        text = extract_text(action)
+        moved = await self._ask(match, "step", {"seat": match.seat, "text": text, "calls": calls})
+        outputs = moved.get("outputs") or []
+        moved = await self._play_opponents(match, moved, session_id)
+        is_over = bool(moved.get("done"))
+        match.is_over = is_over or bool(moved.get("truncated"))
+        reward = self._read_reward(match, moved) if is_over or moved.get("reward") is not None else 0.0
+        info = {**(moved.get("info") or {}), "tool_outputs": outputs}
+        own = (moved.get("infos") or {}).get(str(match.seat))
+        if own is not None:
+            info |= {"seat": match.seat, **own}
+            info["metrics"] = {"invalid_move": int(bool(own.get("invalid_move")))}
+        return moved.get("observation"), reward, is_over, bool(moved.get("truncated")), info
+
+    async def release_session(self, session_id: str | None) -> None:
+        match: OpenGame | None = self.session_state.pop(session_id, None)
+        if match is not None and self._pool is not None:
+            is_reusable = match.host.is_usable and await self._close_attempt(match)
+            await self._pool.release(match.host, is_reusable=is_reusable)
+
+    async def _close_attempt(self, match: OpenGame) -> bool:
+        try:
+            await self._ask(match, "close", {})
+        except (ForeignError, VerifierError):
+            return False
+        return True
+
+    async def _describe(self, host: HostProcess) -> dict[str, Any]:
+        if not self._about:
+            self._about = await host.ask("describe", {}, deadline_s=self.config.step_timeout_s)
+        return self._about
+
+    async def _ask(self, match: OpenGame, request: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return await match.host.ask(request, fields, deadline_s=self.config.step_timeout_s)
+
+    async def _play_opponents(
+        self, match: OpenGame, moved: dict[str, Any], session_id: str | None
+    ) -> dict[str, Any]:
+        """Let the other seats move until it is the policy's turn, or the game is over."""
+        while not moved.get("done") and moved.get("seat", match.seat) != match.seat:
+            seat = moved["seat"]
+            heard = match.conversations.setdefault(seat, [])
+            heard.append({"role": "user", "content": moved.get("observation") or "", "type": "message"})
+            said = await self._ask_opponent(heard, f"{session_id}.seat{seat}")
+            heard.append({"role": "assistant", "content": said, "type": "message"})
+            moved = await self._ask(match, "step", {"seat": seat, "text": said, "calls": []})
+        return moved
+
+    async def _ask_opponent(self, heard: list[dict[str, Any]], session: str) -> str:
+        server = self.config.opponent_model_server
+        if server is None:
+            raise ConfigError(
+                f"{self.config.source} has several seats, and `{self.config.name}` has no opponent_model_server.",
+                code="no_opponent",
+                remedy="Set opponent_model_server: {type: responses_api_models, name: policy_model}.",
+            )
+        body = orjson.dumps({**self.config.opponent_params, "input": heard})
+        context = current_context.get()
+        own = RequestContext(session, context.deadline if context else None)
+        reset = current_context.set(own)
+        try:
+            reply = await self.server_client.post(server.name, "/v1/responses", data=body)
+        finally:
+            current_context.reset(reset)
+        require_ok(reply, server.name, "answer for an opponent")
+        return extract_text(Response.model_validate_json(reply.body))
+
+    def _read_reward(self, match: OpenGame, moved: Mapping[str, Any]) -> float:
+        rewards = moved.get("rewards")
+        reward = moved.get("reward") if rewards is None else rewards.get(str(match.seat))
+        if reward is None:
+            raise VerifierError(
+                f"{self.config.source} ended without a reward of seat {match.seat}",
+                code="bad_reward",
+                peer=self.config.source,
+            )
+        return float(reward)
+
+
+def build_program(
+    source: str, options: Mapping[str, Any], venvs: str | None = None, memory_mib: int = 2048
+) -> HostProgram:
+    """Return the program of an environment whose interpreter is there. Raises `ConfigError`."""
+    named = read_name(source)
+    if named is None:
+        raise ConfigError(
+            f"`source` is {source!r}, and not KIND:NAME.",
+            code="invalid_option",
+            param="source",
+        )
+    folders = (Path(named.name),) if named.kind.takes_folder else ()
+    for folder in folders:
+        if not folder.is_dir():
+            raise ConfigError(f"There is no folder {folder}.", code="folder_missing", param="source")
+    python = Venvs(Path(venvs) if venvs else None).find(named.kind)
+    return HostProgram(named.kind.name, named.name, python, options, folders, memory_mib=memory_mib)

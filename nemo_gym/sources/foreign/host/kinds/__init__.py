@@ -1,0 +1,1 @@
+"""The kinds of foreign environments, a module each, which imports the packages of its kind."""

@@ -1,0 +1,43 @@
+"""The names of foreign environments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.sources.foreign.host import kinds as modules
+from nemo_gym.sources.foreign.kinds import KINDS, ForeignKind, read_name
+
+FOLDER = Path(modules.__file__).parent
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_kind_has_a_module_and_a_lock(kind: ForeignKind) -> None:
+    assert (FOLDER / f"{kind.name}.py").is_file()
+    assert kind.lock.is_file()
+    named = read_name(kind.example)
+    assert named is not None
+    assert named.kind is kind
+
+
+def test_a_name_has_its_kind_before_a_colon() -> None:
+    named = read_name("textarena:Mastermind-v0")
+    assert named is not None
+    assert (named.kind.name, named.name, named.block) == (
+        "textarena",
+        "Mastermind-v0",
+        "textarena_mastermind_v0",
+    )
+    assert str(named) == "textarena:Mastermind-v0"
+
+
+@pytest.mark.parametrize("text", ["mcqa", "http://localhost/v1", "./folder", "textarena:", "C:\\tasks", ""])
+def test_other_texts_are_no_names(text: str) -> None:
+    assert read_name(text) is None
+
+
+def test_an_unknown_kind_gets_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match=r"no kind of environments 'textarea'.*textarena"):
+        read_name("textarea:Nim-v0")
