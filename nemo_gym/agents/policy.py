@@ -178,4 +178,6 @@ def user_message(text: str) -> dict[str, Any]:
 
 def add_usage(total: dict[str, Any] | None, usage: dict[str, Any] | None) -> dict[str, Any] | None:
     """Add two usages, details included; None if both are unknown."""
-    return add_counts(total or {}, usage or {}) or None
+    if not total or not usage:
+        return total or usage or None
+    return add_counts(total, usage)

@@ -100,9 +100,9 @@ class _Origin:
             raise self._invalid(
                 f"the client itself sets these headers: {', '.join(sorted(_RESERVED_HEADERS & call.headers.keys()))}"
             )
-        lines = [f"{name}: {value}\r\n" for name, value in call.headers.items()]
+        lines = list(map(": ".join, call.headers.items()))
         try:
-            headers = "".join(lines).encode("latin-1")
+            headers = "\r\n".join((*lines, "")).encode("latin-1")
         except UnicodeEncodeError as error:
             raise self._invalid(f"a header contains a character outside Latin-1: {error}") from error
         if len(headers.splitlines()) != len(lines):

@@ -285,7 +285,7 @@ def _new_call(
     repeatable: bool | None,
 ) -> Call:
     path = f"{url_path}?{urlencode(params)}" if params else url_path
-    call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
+    call_headers = {name.lower(): str(value) for name, value in headers.items()} if headers else {}
     body = _dump_body(json, data)
     if body is not None:
         call_headers.setdefault("content-type", "application/json")

@@ -120,7 +120,7 @@ def _read_tasks(path: Path) -> ScoreTable:
     joined = table.join_equal_tasks()
     if table.unscored:
         joined.notes.append(
-            f"{path}: {table.unscored:,} tasks of the run have no reward, and the plan is of the others; --tasks "
+            f"{path}: tasks of the run without a reward, which the plan leaves out: {table.unscored:,}; --tasks "
             "(+tasks=) plans another number"
         )
     if copies := len(table.tasks) - len(joined.tasks):

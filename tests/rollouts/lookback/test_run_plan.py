@@ -148,7 +148,7 @@ def test_a_plan_from_an_interrupted_run_tells_the_tasks_that_it_leaves_out(tmp_p
     path = store(tmp_path / "run.jsonl", rows, failures)
     plan = make_plan(run=path)
     assert plan.tasks == 3
-    told = f"note: {path}: 2 tasks of the run have no reward, and the plan is of the others"
+    told = f"note: {path}: tasks of the run without a reward, which the plan leaves out: 2;"
     assert any(line.startswith(told) for line in describe_plan(plan))
     whole = store(tmp_path / "whole.jsonl", rows)
     assert make_plan(run=whole).notes == []
