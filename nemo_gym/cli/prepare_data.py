@@ -105,7 +105,7 @@ def _list_declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[
     from nemo_gym.datasets.declared import available_file, environment_folder, list_declared_datasets
     from nemo_gym.datasets.hub import HuggingFaceHub
     from nemo_gym.datasets.preparation import SourceFile
-    from nemo_gym.datasets.task_schemas import load_task_data_schema
+    from nemo_gym.resources.task_schemas import load_task_data_schema
     from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     types = _TYPES_OF_MODE.get(keys.mode or "")

@@ -51,8 +51,8 @@ def _build_schema(keys: SchemaKeys) -> dict[str, Any]:
 
 def _read_task_schema(entrypoint: str) -> dict[str, Any]:
     from nemo_gym.authoring.implementations import find_implementation
-    from nemo_gym.datasets.task_schemas import load_task_data_schema
     from nemo_gym.failures import ConfigError
+    from nemo_gym.resources.task_schemas import load_task_data_schema
 
     implementation = find_implementation(entrypoint, Path.cwd())
     schema = load_task_data_schema(implementation.folder)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from nemo_gym.datasets.task_schemas import task_faults
+from nemo_gym.datasets.checking import task_faults
 from nemo_gym.rows.forms import AnyRow
 
 _MOST_SHOWN = 20

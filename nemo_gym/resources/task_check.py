@@ -3,7 +3,8 @@
 `seed_session` and `verify` read a task row as a pydantic model. The same models check rows before any rollout starts,
 so that a wrong field is not found by the rollout that needs it. Harmless answers stand in for the response, which only
 an attempt has, so that validators of the whole model see every row; such a validator must refuse both of them.
-`check_task` of an environment refuses what its models cannot: a task that no attempt can solve.
+The schema `TaskData` in `task_data.py` beside the environment's file checks the fields of rows, too. `check_task` of an
+environment refuses what its models cannot: a task that no attempt can solve.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import asyncio
 import inspect
 import typing
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from nemo_gym.config.pydantic_problems import errors_by_path
-from nemo_gym.failures import InputError
+from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.resources.answer_fault_rule import harmless_output
+from nemo_gym.resources.task_schemas import load_task_data_schema, normalize_task_fields
 from nemo_gym.resources.unread_keys import DeclaredKeys
 from nemo_gym.responses.responses_answer import build_envelope
 from nemo_gym.rows.compose import attach_response
@@ -62,18 +66,31 @@ class TaskCheck:
         is_stepped = hasattr(server, "reset") and hasattr(server, "step")  # with the row as a dict
         are_all = all(_find_body(getattr(server, name, None)) is not None for name in _HANDLERS)
         own = [self._model] if self._model is not None else []
+        self._server = server if isinstance(server, type) else type(server)
         self._declared = DeclaredKeys([*self._models, *own], are_all=are_all and not is_stepped)
 
     async def answer(self, rows: Sequence[Any]) -> dict[str, Any]:
         """Return the `faults` and the `notes` of task rows."""
         return {"faults": await self.find_faults(rows), "notes": self.find_notes(rows)}
 
+    @cached_property
+    def _schema(self) -> TypeAdapter[Any] | ConfigError | None:
+        """The schema in `task_data.py` beside the server's file, or why it cannot be used; None without that file."""
+        try:
+            return load_task_data_schema(Path(inspect.getfile(self._server)).parent)
+        except (OSError, TypeError):  # a class that is of no file
+            return None
+        except ConfigError as error:
+            return error
+
     async def find_faults(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the faults of task rows as `check_tasks` does. Those of `check_task` have a remedy and no value."""
         faults = await asyncio.to_thread(check_tasks, self._models, rows)
         for place, row in enumerate(rows):
             if isinstance(row, Mapping):
-                faults += [{"row": place, **fault} for fault in self._declared.find_faults(row)]
+                known = {fault["key"] for fault in faults if fault["row"] == place}
+                found = [*self._declared.find_faults(row), *self._find_schema_faults(row)]
+                faults += [{"row": place, **fault} for fault in found if fault["key"] not in known]
         if self._check_task is not None and self._model is not None:
             faulty = {fault["row"] for fault in faults}
             for place, row in enumerate(rows):
@@ -83,12 +100,25 @@ class TaskCheck:
 
     def find_notes(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """Return what is likely a mistake and no fault: the place in `rows` and the message."""
-        return [
+        unused = [{"row": 0, "message": str(self._schema)}] if isinstance(self._schema, ConfigError) else []
+        return unused + [
             {"row": place, "message": message}
             for place, row in enumerate(rows)
             if isinstance(row, Mapping)
             for message in self._declared.find_notes(row)
         ]
+
+    def _find_schema_faults(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if not isinstance(self._schema, TypeAdapter):
+            return
+        fields, conflicts = normalize_task_fields(row)
+        yield from (
+            {"key": key, "message": "is in the row twice, with different values"} for key in conflicts
+        )
+        try:
+            self._schema.validate_json(orjson.dumps(fields))
+        except ValidationError as error:
+            yield from (_describe(path, details) for path, details in errors_by_path(error, fields).items())
 
     async def _refuse(self, row: Any) -> list[dict[str, Any]]:
         assert self._check_task is not None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from nemo_gym.config.servers import ServerInstance
@@ -67,6 +68,30 @@ def checks(tmp_path: Path) -> Iterator[TaskChecks]:
     data |= {"robot": build_agent("one", "external_agent")}
     with TaskChecks(servers, data) as checks:
         yield checks
+
+
+def test_the_schema_beside_the_environment_s_file_counts_too(checks: TaskChecks, tmp_path: Path) -> None:
+    schema = tmp_path / "resources_servers" / "one" / "task_data.py"
+    schema.write_text("from pydantic import BaseModel\n\n\nclass TaskData(BaseModel):\n    level: int\n")
+    rows: list[dict[str, Any]] = [
+        {**PARAMS, "expected_answer": "1", "level": 3},
+        {**PARAMS, "expected_answer": "1", "verifier_metadata": {"level": "high"}},
+        {**PARAMS, "level": 3},
+    ]
+    faults = checks.find_faults("agent_one", rows)
+    assert sorted(faults) == [1, 2]
+    assert "`level`" in faults[1][0]
+    assert '"high"' in faults[1][0]
+    assert [message for message in faults[2] if "level" in message] == []
+
+
+async def test_a_schema_that_cannot_be_used_is_a_note(checks: TaskChecks, tmp_path: Path) -> None:
+    (tmp_path / "resources_servers" / "one" / "task_data.py").write_text("import a_package_that_is_not_there")
+    answer = await checks.ask("one", [orjson.dumps({**PARAMS, "expected_answer": "1"})])
+    assert answer is not None
+    assert answer["faults"] == []
+    [note] = answer["notes"]
+    assert "task_data.py gives no schema of task rows" in note["message"]
 
 
 def test_each_agent_s_rows_are_checked_by_its_environment(

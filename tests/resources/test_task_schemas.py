@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.datasets.task_schemas import load_task_data_schema, normalize_task_fields, task_faults
+from nemo_gym.datasets.checking import task_faults
 from nemo_gym.failures import ConfigError
+from nemo_gym.resources.task_schemas import load_task_data_schema, normalize_task_fields
 
 BASE = """
 from __future__ import annotations

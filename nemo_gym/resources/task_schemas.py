@@ -12,14 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from nemo_gym.config.pydantic_problems import errors_by_path
-from nemo_gym.config.tree import render_path
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import search_roots
 from nemo_gym.processes.worker_main import load_file
-from nemo_gym.rollouts.plan.task_rows import FieldFault
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import METADATA_KEY
 from nemo_gym.rows.parts import read_task_data
@@ -64,26 +61,6 @@ def normalize_task_fields(row: AnyRow) -> tuple[dict[str, Any], list[str]]:
             conflicts += [key for key, value in members.items() if key in fields and fields[key] != value]
             fields = {**members, **fields}
     return fields, conflicts
-
-
-def task_faults(schema: TypeAdapter[Any], row: AnyRow) -> Iterator[FieldFault]:
-    """Yield the faults of a row's task."""
-    fields, conflicts = normalize_task_fields(row)
-    for key in conflicts:
-        yield FieldFault(key, "is in the row twice, with different values")
-    try:
-        schema.validate_python(fields)
-    except ValidationError as error:
-        yield from find_field_faults(error, fields)
-
-
-def find_field_faults(
-    error: ValidationError, fields: Mapping[str, Any], *parents: str
-) -> Iterator[FieldFault]:
-    """Yield the faults of fields that pydantic refused, each with its path below `parents`."""
-    for path, details in errors_by_path(error, fields).items():
-        messages = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
-        yield FieldFault(render_path((*parents, *path)), "; ".join(messages))
 
 
 @contextmanager
