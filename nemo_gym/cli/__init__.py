@@ -61,12 +61,19 @@ def _tell_interrupted(name: str = "gym") -> int:
     return _INTERRUPTED
 
 
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error is an interrupt, or another one for which a library took it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def _tell_early_interrupts() -> None:
     """Tell an interrupt of one of our programs in one line, before its command has been imported."""
     program, plain = Path(sys.argv[0] if sys.argv else "").name, sys.excepthook
 
     def tell_or_raise(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if not issubclass(kind, KeyboardInterrupt):
+        if not _is_interrupt(error):
             plain(kind, error, trace)
             return
         raise SystemExit(_tell_interrupted(program))

@@ -307,12 +307,20 @@ class Interrupted:
             "class Interrupting:\n"
             "    def find_spec(self, name, path=None, target=None):\n"
             "        if name == os.environ['INTERRUPTED_AT']:\n"
-            "            raise KeyboardInterrupt\n"
+            "            try:\n"
+            "                raise KeyboardInterrupt\n"
+            "            except KeyboardInterrupt as error:\n"
+            "                if 'INTERRUPT_IS_TAKEN' in os.environ:\n"
+            "                    raise AttributeError(name) from error\n"
+            "                raise\n"
             "sys.meta_path.insert(0, Interrupting())\n"
         )
 
-    def run(self, module: str, *command: str) -> subprocess.CompletedProcess[str]:
+    def run(self, module: str, *command: str, is_taken: bool = False) -> subprocess.CompletedProcess[str]:
+        """`is_taken`: a library raises another error for the interrupt."""
         variables = {**os.environ, "PYTHONPATH": str(self.folder), "INTERRUPTED_AT": module}
+        if is_taken:
+            variables["INTERRUPT_IS_TAKEN"] = "1"
         return run_command(command, self.folder, variables)
 
 
@@ -338,6 +346,7 @@ def interrupted(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path)
 
 
+@pytest.mark.parametrize("is_taken", [False, True])
 @pytest.mark.parametrize(
     ("module", "command"),
     [
@@ -349,9 +358,9 @@ def interrupted(tmp_path: Path) -> Interrupted:
     ],
 )
 def test_an_early_interrupt_has_no_traceback(
-    interrupted: Interrupted, module: str, command: tuple[str, ...]
+    interrupted: Interrupted, module: str, command: tuple[str, ...], is_taken: bool
 ) -> None:
-    done = interrupted.run(module, *command)
+    done = interrupted.run(module, *command, is_taken=is_taken)
     assert done.returncode == 130, done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.endswith("interrupted\n")
