@@ -360,6 +360,8 @@ def draw_scenario(seed: int, tasks: int = 200) -> SessionScenario:
     )
 
 
+GROUP_SIZE, STEP, SLOTS, TRAIN_S = 8, 64, 512, 2.0
+"""Of the experiment: rollouts of a group, groups of a step, rollouts in flight, and seconds of a step."""
 POLICIES: dict[str, dict[str, Any]] = {
     "closed batches": {"bound": 0},
     "ready first, mask": {"of": "token", "then": "mask"},
@@ -368,17 +370,29 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 
 
-def measure_busy(policy: str, bound: int, *, sigma: float = 1.0, steps: int = 200, seed: int = 0) -> Played:
-    """Play `steps` steps of 64 groups of 8 on 512 slots; a step of the trainer takes twice the median rollout."""
+def build_options(policy: str, bound: int) -> SessionOptions:
+    """Return the options of a policy's session: steps of 64 groups of 8."""
     way = {**POLICIES[policy], **({"bound": bound} if policy != "closed batches" else {})}
-    options = SessionOptions(
-        group_size=8,
-        groups_per_step=64,
+    return SessionOptions(
+        group_size=GROUP_SIZE,
+        groups_per_step=STEP,
         staleness=StalenessOptions.model_validate(way),
         order="fifo" if way.get("then") == "wait" else "ready_first",
+        num_samples_in_parallel=SLOTS,
         max_unconsumed_groups=1 << 20,
     )
+
+
+def measure_busy(policy: str, bound: int, *, sigma: float = 1.0, steps: int = 200, seed: int = 0) -> Played:
+    """Play `steps` steps of 64 groups of 8 on 512 slots; a step of the trainer takes twice the median rollout."""
     scenario = SessionScenario(
-        seed, options, 1 << 30, slots=512, sigma=sigma, steps=steps, is_closed=policy == "closed batches"
+        seed,
+        build_options(policy, bound),
+        1 << 30,
+        slots=SLOTS,
+        sigma=sigma,
+        train_s=TRAIN_S,
+        steps=steps,
+        is_closed=policy == "closed batches",
     )
     return play(scenario)

@@ -138,4 +138,6 @@ def test_a_session_tells_by_how_much_dropping_by_age_prefers_short_rollouts() ->
         true, told = 1 - played.trained_mean / true_mean, 1 - played.trained_mean / played.told_mean
         assert told == pytest.approx(true, abs=0.025)
     dropped = measure_busy("ready first, drop", 4, steps=60)
-    assert dropped.trained_mean / dropped.sampled_mean > 0.94, "without those that were cancelled it looks small"
+    assert dropped.trained_mean / dropped.sampled_mean > 0.94, (
+        "without those that were cancelled it looks small"
+    )

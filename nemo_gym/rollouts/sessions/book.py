@@ -8,7 +8,7 @@ began first start first; no delivery is above the bound of staleness at its expe
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from nemo_gym.failures import InputError
