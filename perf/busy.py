@@ -3,9 +3,10 @@
 The gym runs as `ng_run` starts it. Its engine stub answers after lognormal seconds (sigma 1), so a rollout takes about
 as long. A trainer takes 64 groups of 8 for a step of two median rollouts, while at most 512 are in flight, as in
 `simulation.sessions.measure_busy`. `busy` is the mean of the rollouts in flight by 512 over the first `steps` steps,
-`simulated` that of plays of the same steps. In longer runs slow groups take more of the places; the values of
-docs/train_asynchronously.md are over 200 steps (`simulation.served_sessions` has them with the real session).
-`+plot=FILE.svg` draws both.
+`simulated` that of plays of the same steps. In longer runs slow groups take more of the places.
+
+`+virtual=true` runs the real session and collector in virtual time instead, over the 200 steps of the values in
+docs/train_asynchronously.md. `+plot=FILE.svg` draws both shares.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ from perf.measure import Figures, in_fast_loop, tell
 from perf.plot import draw_bars
 from perf.rollouts import overrides
 from perf.running_gym import running_gym
+from simulation.served_sessions import measure_served
 from simulation.sessions import POLICIES, SLOTS, STEP, TRAIN_S, build_options, measure_busy
 
 _EPISODE = EPISODES["single-step"]
 _TOKENS = "++policy_model.responses_api_models.vllm_model.return_token_id_information=true"
 """So that calls record the versions that sampled them."""
 _EVERY_S = 0.1
-_PLAYS = 16
+_PLAYS = 8
+_LONG = 200
+"""Steps in virtual time."""
 _SPARE = 1.5
 """Tasks by those that are trained on: some groups are cancelled, and others are in flight at the end."""
 
@@ -68,40 +72,44 @@ CELLS = (
 
 class BenchKeys(Keys):
     median_s: float = Field(1.0, gt=0, description="Seconds of the median rollout.")
+    virtual: bool = Field(False, description="Virtual time, without a gym.")
     policies: list[str] | None = Field(None, description=f"Of: {'; '.join(POLICIES)}.")
     plot: Path | None = Field(None, description="SVG to draw.")
 
 
 def run(runs: int, keys: BenchKeys) -> Figures:
-    """Return the busy shares by policy: the measured one is the median of `runs`."""
+    """Return the busy shares by policy: the measured one is the median of `runs`, and the mean in virtual time."""
     unknown = set(keys.policies or ()) - set(POLICIES)
     assert not unknown, f"there are no policies {unknown}"
     figures: Figures = {}
     cells = [cell for cell in CELLS if keys.policies is None or cell.policy in keys.policies]
     for cell in cells:
-        found = [_measure(cell, keys.median_s) for _ in range(runs)]
-        simulated = _simulate(cell)
-        busy = statistics.median(found)
-        figures[cell.label] = {
-            "simulated": simulated,
-            "busy": busy,
-            "difference": busy - simulated,
-            "steps": cell.steps,
-        }
+        steps = _LONG if keys.virtual else cell.steps
+        simulated = _simulate(cell, steps)
+        busy = _serve(cell, runs) if keys.virtual else _measure(cell, runs, keys.median_s)
+        difference = busy - simulated
+        figures[cell.label] = {"simulated": simulated, "busy": busy, "difference": difference, "steps": steps}
         tell(f"{cell.label}: {busy:.3f}, simulated {simulated:.3f}")
     if keys.plot is not None:
-        labels = {"simulated": "simulated", "busy": "a session, measured"}
+        labels = {"simulated": "simulated", "busy": "session"}
         draw_bars(figures, labels, "share of 512 rollouts that are in flight", keys.plot)
     return figures
 
 
-def _simulate(cell: Cell) -> float:
-    return statistics.fmean(
-        measure_busy(cell.policy, cell.bound, steps=cell.steps, seed=seed).busy for seed in range(_PLAYS)
-    )
+def _simulate(cell: Cell, steps: int) -> float:
+    plays = (measure_busy(cell.policy, cell.bound, steps=steps, seed=seed) for seed in range(_PLAYS))
+    return statistics.fmean(play.busy for play in plays)
 
 
-def _measure(cell: Cell, median_s: float) -> float:
+def _serve(cell: Cell, runs: int) -> float:
+    return statistics.fmean(measure_served(cell.policy, cell.bound, seed=seed) for seed in range(runs))
+
+
+def _measure(cell: Cell, runs: int, median_s: float) -> float:
+    return statistics.median(_measure_once(cell, median_s) for _ in range(runs))
+
+
+def _measure_once(cell: Cell, median_s: float) -> float:
     mean_s = median_s * math.exp(0.5)
     options = EngineOptions.model_validate({**_EPISODE.policy, "latency_s": f"lognormal:{mean_s}:1"})
     with EngineProcess(options) as engine, running_gym([*overrides(_EPISODE, engine), _TOKENS]) as running:

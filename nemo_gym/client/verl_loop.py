@@ -26,6 +26,7 @@ from nemo_gym.client.trl import build_tamperable_error
 from nemo_gym.failures import ConfigError, build_error
 from nemo_gym.rows.calls import read_versions
 from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_output, read_params
 
 __all__ = ["GymAgentLoop", "build_verl_row"]
 
@@ -37,7 +38,7 @@ _SAMPLING = ("temperature", "top_p")
 
 def build_verl_row(row: AnyRow, number: int) -> dict[str, Any]:
     """Return a row for verl's `RLHFDataset`, from which the loop takes the task."""
-    given = row["responses_create_params"]["input"]
+    given = read_params(row)["input"]
     prompt = [{"role": "user", "content": given}] if isinstance(given, str) else given
     return {
         "data_source": AGENT,
@@ -109,6 +110,6 @@ def build_output(rollout: Rollout, response_length: int) -> dict[str, Any]:
         "response_mask": [0] * len(mask) if rollout.is_masked else mask,
         "response_logprobs": [each or 0.0 for each in first.logprobs[start:end]],
         "reward_score": rollout.reward,
-        "num_turns": 1 + sum(item.get("type") == "message" for item in rollout.response.get("output", ())),
+        "num_turns": 1 + sum(item.get("type") == "message" for item in read_output(rollout.row)),
         "extra_fields": fields,
     }
