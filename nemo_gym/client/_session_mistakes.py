@@ -48,6 +48,11 @@ def describe_stall(sign: Mapping[str, Any]) -> str | None:
             f"{sign['delivered']} groups are delivered and not consumed; call `consumed(group)` for each group that "
             "was trained on"
         )
+    if sign["waits_for"] == "version":
+        return (
+            "the groups of its step are consumed; tell it of the next version by `update_policy`, or raise "
+            "`groups_per_step` if the trainer takes more groups for a step"
+        )
     if sign["waits_for"] == "resume":
         return "it is paused; read groups after the block of `update_policy`, or call `resume()`"
     return None

@@ -118,5 +118,6 @@ def test_a_reader_that_waits_for_itself_is_told_what_to_do() -> None:
     assert "3 groups are delivered and not consumed" in str(
         describe_stall({"waits_for": "consumed", "delivered": 3})
     )
+    assert "raise `groups_per_step`" in str(describe_stall({"waits_for": "version"}))
     assert "it is paused" in str(describe_stall({"waits_for": "resume"}))
     assert describe_stall({"waits_for": "rollouts"}) is None
