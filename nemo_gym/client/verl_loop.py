@@ -28,8 +28,6 @@ from nemo_gym.rows.calls import read_versions
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.parts import read_output, read_params
 
-__all__ = ["GymAgentLoop", "build_verl_row"]
-
 AGENT = "nemo_gym"
 _ROW = "nemo_gym_row"
 _SAMPLING = ("temperature", "top_p")
