@@ -231,6 +231,8 @@ def _find_type(gold: str, options: Sequence[tuple[str, str]]) -> AnswerType:
         return AnswerType.CHOICE
     if _NUMBER.fullmatch(gold.strip()):
         return AnswerType.NUMBER
+    if isinstance(_read_json(gold), dict):
+        return AnswerType.UNKNOWN  # it may tell the verifier about the task
     if _SET.fullmatch(gold.strip()):
         return AnswerType.SET
     if re.search(r"\\[a-z]+|[\^=]|\d\s*[/*+]\s*\d|\bsqrt\b", gold) and len(gold) < 200:

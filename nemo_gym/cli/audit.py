@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -98,7 +98,8 @@ def audit(keys: AuditKeys, config: GlobalConfig) -> int:
     if keys.rollouts:
         return _audit_rollouts(keys, config)
     baseline = read_baseline(Path(keys.baseline)) if keys.baseline else None
-    cards = [_audit_folder(keys, Path(keys.folder))] if keys.folder else _audit_environments(keys, config)
+    with redirect_stdout(sys.stderr):  # the words of servers in this process are no part of a card
+        cards = [_audit_folder(keys, Path(keys.folder))] if keys.folder else _audit_environments(keys, config)
     failures = []
     for card in cards:
         if keys.as_json:

@@ -33,6 +33,7 @@ from nemo_gym.failures import ConfigError
         ({"expected": {"a": 1}}, AnswerType.JSON, ""),
         ({"expected": {"a": 1}, "schema_type": "xml"}, AnswerType.UNKNOWN, ""),
         ({"expected": [{"a": 1}]}, AnswerType.UNKNOWN, ""),
+        ({"answer": '{"code": "x", "label": 1}'}, AnswerType.UNKNOWN, '{"code": "x", "label": 1}'),
         (
             {"expected_answer": "2024-03-03/2024-03-05", "answer_type": "text"},
             AnswerType.TEXT,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nemo_gym import cli
+from nemo_gym.cli import audit
 from tests.audit.tool_task_folders import BLIND, write_rink
 
 
@@ -61,3 +64,20 @@ def test_an_environment_is_audited_over_http(tmp_path: Path, capsys: pytest.Capt
     assert card["tasks"] == 2
     assert any(each["class"].startswith("after a restart") and each["probes"] for each in card["classes"])
     assert card["false_accepts"]["wrong"] == card["false_rejects"]["wrong"] == 0
+
+
+def test_words_of_a_server_in_the_same_process_are_no_part_of_the_card(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rink(tmp_path / "tasks" / "rink")
+    audit_folder = audit._audit_folder
+
+    def audit_aloud(*given: Any) -> Any:
+        sys.stdout.write("DEBUG: a verdict")
+        return audit_folder(*given)
+
+    monkeypatch.setattr(audit, "_audit_folder", audit_aloud)
+    assert run(str(tmp_path / "tasks"), "-o", str(tmp_path / "card"), "--json") == 0
+    captured = capsys.readouterr()
+    assert "DEBUG: a verdict" in captured.err
+    assert json.loads(captured.out)["tasks"] == 1

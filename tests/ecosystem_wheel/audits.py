@@ -107,20 +107,21 @@ def _audit(workplace: Workplace, name: str) -> Finding:
     said = ""
     with tempfile.TemporaryDirectory() as folder:
         for number, line in enumerate(list_lines(name, Path(folder) / "out")):
-            said = _run(workplace, line, Path(folder) / str(number))
-            if '"classes"' in said:
-                card = json.loads(said)
-                (CARDS / f"{name}.json").write_text(said, encoding="utf-8")
+            output, errors = _run(workplace, line, Path(folder) / str(number))
+            if '"classes"' in output:
+                card = json.loads(output)
+                (CARDS / f"{name}.json").write_text(output, encoding="utf-8")
                 print(f"{name}: {summarize(card)}", file=sys.stderr, flush=True)
                 return Finding(name)
+            said = output + errors
             if not any(sign in said for sign in RETRIED):
                 break
     print(f"{name}: no card: {said[-600:]}", file=sys.stderr, flush=True)
     return Finding(name, [workplace.cause(said)])
 
 
-def _run(workplace: Workplace, line: Sequence[str], folder: Path) -> str:
-    """Return the card, or what the command said instead."""
+def _run(workplace: Workplace, line: Sequence[str], folder: Path) -> tuple[str, str]:
+    """Return the output of the command, which may be a card, and its errors."""
     (folder / "runtime").mkdir(parents=True, mode=0o700)
     environment = {
         "PYTHONPATH": f"{ROOT}{os.pathsep}{METADATA}",
@@ -132,13 +133,12 @@ def _run(workplace: Workplace, line: Sequence[str], folder: Path) -> str:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_limit_memory,
     ) as process:  # fmt: skip
         try:
-            output, errors = process.communicate(timeout=LIMIT_S)
+            return process.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             _end_group(process.pid)
-            return f"{process.communicate()[1]}\nthe audit takes over {LIMIT_S} s"
+            return "", f"{process.communicate()[1]}\nthe audit takes over {LIMIT_S} s"
         finally:
             _end_group(process.pid)
-    return output if '"classes"' in output else output + errors
 
 
 def _limit_memory() -> None:
