@@ -47,7 +47,7 @@ constraints:
 
 # The files of which `make test` tries a sample (tests/samples.py).
 SAMPLED := $(addprefix tests/,rollouts/test_killed.py engines/gateway/test_reading.py simulation/test_play.py \
-	simulation/test_planted_bugs.py simulation/test_gateway_records.py cli/test_planted_mistakes.py) \
+	simulation/test_planted_bugs.py simulation/test_served_sessions.py simulation/test_gateway_records.py cli/test_planted_mistakes.py) \
 	$(addprefix resources_servers/,math_with_judge/tests/test_math_equality.py code_gen/tests/test_hostile.py)
 
 # What `make test` runs in miniature: hundreds of rollouts under faults, a hundred kills, engines that die, every attack

@@ -285,6 +285,12 @@ BENCHMARKS: Mapping[str, Shown] = {
         (),
         ("+runs=5",),
     ),
+    "busy": Shown(
+        "the share of 512 rollouts in flight by each policy of staleness of a session, beside the simulated share",
+        {"simulated": "simulated", "busy": "measured", "difference": "difference"},
+        (),
+        ("+runs=1",),
+    ),
     "calls": Shown(
         "Python calls and bytecode instructions of one rollout: the counts are the same on every machine",
         {"calls_per_rollout": "calls a rollout", "instructions_per_rollout": "instructions a rollout"},

@@ -16,11 +16,12 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import psutil
 import uvloop
 
+T = TypeVar("T")
 Figures: TypeAlias = dict[str, Any]
 FigurePath: TypeAlias = tuple[str, ...]
 """The path of a figure: the keys of the nested mappings that lead to it."""
@@ -69,7 +70,7 @@ def cpu_s(processes: Iterable[psutil.Process]) -> float:
     return total
 
 
-def in_fast_loop(work: Coroutine[Any, Any, Figures]) -> Figures:
+def in_fast_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` in the same kind of event loop as the servers. Return its result."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)

@@ -28,6 +28,7 @@ from nemo_gym.rollouts.sessions.groups import Member, TaskGroup, Versions
 from nemo_gym.rollouts.sessions.options import SessionOptions, StalenessOptions, UsefulOptions
 from nemo_gym.rows.identity import RolloutId
 
+_TOKENS_PER_S = 100
 _MOST_OVERTAKEN = 4096
 """Later tasks that may start before an earlier one."""
 
@@ -69,6 +70,8 @@ class Played:
     cancelled: int = 0
     sampled_mean: float = 0.0
     trained_mean: float = 0.0
+    told_mean: float = 0.0
+    """The mean that the book estimates for all rollouts, those included that were cancelled in flight."""
     most_stale: int = 0
     """The largest staleness of a group's oldest token, masked or not."""
     trace: int = 0
@@ -93,7 +96,7 @@ Stamp = Callable[[Truth, int], Member]
 
 def stamp_truly(truth: Truth, repeat: int) -> Member:
     """Return a rollout as it was."""
-    tokens = max(1, round(100 * truth.seconds))
+    tokens = max(1, round(_TOKENS_PER_S * truth.seconds))
     metric = None if truth.failed else 1.0
     return Member(repeat, truth.versions, metric, tokens, truth.seconds)
 
@@ -308,6 +311,7 @@ def play(
 ) -> Played:
     """Play a scenario. `build_book` and `stamp` let tests plant defects."""
     world = _World(scenario, build_book(scenario.options), stamp, random.Random(scenario.seed))
+    world.book.now = lambda: world.now
     played = world.played
     try:
         world.run()
@@ -317,6 +321,7 @@ def play(
     played.busy = world.busy_s / (world.now * scenario.slots) if world.now else 0.0
     played.sampled_mean = world.sampled[1] / (world.sampled[0] or 1)
     played.trained_mean = world.trained[1] / (world.trained[0] or 1)
+    played.told_mean = (world.book.measure_length() or 0.0) / _TOKENS_PER_S
     return played
 
 
@@ -355,6 +360,8 @@ def draw_scenario(seed: int, tasks: int = 200) -> SessionScenario:
     )
 
 
+GROUP_SIZE, STEP, SLOTS, TRAIN_S = 8, 64, 512, 2.0
+"""Of the experiment: rollouts of a group, groups of a step, rollouts in flight, and seconds of a step."""
 POLICIES: dict[str, dict[str, Any]] = {
     "closed batches": {"bound": 0},
     "ready first, mask": {"of": "token", "then": "mask"},
@@ -363,17 +370,29 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 
 
-def measure_busy(policy: str, bound: int, *, sigma: float = 1.0, steps: int = 200, seed: int = 0) -> Played:
-    """Play `steps` steps of 64 groups of 8 on 512 slots; a step of the trainer takes twice the median rollout."""
+def build_options(policy: str, bound: int) -> SessionOptions:
+    """Return the options of a policy's session: steps of 64 groups of 8."""
     way = {**POLICIES[policy], **({"bound": bound} if policy != "closed batches" else {})}
-    options = SessionOptions(
-        group_size=8,
-        groups_per_step=64,
+    return SessionOptions(
+        group_size=GROUP_SIZE,
+        groups_per_step=STEP,
         staleness=StalenessOptions.model_validate(way),
         order="fifo" if way.get("then") == "wait" else "ready_first",
+        num_samples_in_parallel=SLOTS,
         max_unconsumed_groups=1 << 20,
     )
+
+
+def measure_busy(policy: str, bound: int, *, sigma: float = 1.0, steps: int = 200, seed: int = 0) -> Played:
+    """Play `steps` steps of 64 groups of 8 on 512 slots; a step of the trainer takes twice the median rollout."""
     scenario = SessionScenario(
-        seed, options, 1 << 30, slots=512, sigma=sigma, steps=steps, is_closed=policy == "closed batches"
+        seed,
+        build_options(policy, bound),
+        1 << 30,
+        slots=SLOTS,
+        sigma=sigma,
+        train_s=TRAIN_S,
+        steps=steps,
+        is_closed=policy == "closed batches",
     )
     return play(scenario)

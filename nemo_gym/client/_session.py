@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
 from nemo_gym.client._group import RolloutGroup, StalenessPolicy, read_group
 from nemo_gym.client._session_connection import EngineTreatment, SessionConnection, is_lost
+from nemo_gym.client._session_mistakes import (
+    describe_stall,
+    refuse_closed,
+    refuse_foreign,
+    refuse_second_loop,
+    refuse_version,
+)
 from nemo_gym.failures import Boundary, Failure, GymError, InputError, TransportError, build_error
 from nemo_gym.names import ALIVE_KEY, END_KEY
 from nemo_gym.rows.forms import AnyRow
@@ -90,6 +97,8 @@ class AsyncRolloutSession:
         """The cursors of cancellations to acknowledge."""
         self._stale: list[int] = []
         """The cursors of groups to refuse."""
+        self._loops = 0
+        """The loops over groups that have begun; the last one reads."""
         self._has_ended = False
         self._is_closed = False
         self._opening = asyncio.Lock()
@@ -230,14 +239,19 @@ class AsyncRolloutSession:
             takeover: read in place of another reader, which is gone.
 
         Raises:
-            InputError: the session has another reader.
+            InputError: the session has another reader, or another loop of this client has begun to read it.
             TransportError: the gym was unreachable for too long.
             GymError: the session was stopped, because rollouts failed in the same way or too few groups were useful.
         """
+        if self._is_closed:
+            raise refuse_closed(self.id)
+        self._loops += 1
+        mine = self._loops
         while True:
             lines = self._read_lines(takeover)
             async with aclosing(lines):
                 async for line in lines:
+                    self._check_loop(mine)
                     if END_KEY in line:
                         self._raise_stop(line[END_KEY])
                         return
@@ -246,6 +260,11 @@ class AsyncRolloutSession:
                         yield group
                     if len(self._passed) + len(self._stale) >= _MOST_PASSED:
                         await self._acknowledge()
+            self._check_loop(mine)
+
+    def _check_loop(self, mine: int) -> None:
+        if mine != self._loops:
+            raise refuse_second_loop(self.id)
 
     def _take(self, group: RolloutGroup, cancellations: bool) -> RolloutGroup | None:
         """Return a group as it may be trained on now; None if it is not to be yielded."""
@@ -293,12 +312,8 @@ class AsyncRolloutSession:
     async def _note_sign(self, sign: Mapping[str, Any], signs: int) -> None:
         if self._passed or self._stale:
             await self._acknowledge()
-        elif signs == _STALLED_SIGNS and sign["waits_for"] == "consumed":
-            log.warning(
-                "the session delivers nothing: %d groups are delivered and not consumed; call `consumed(group)` for "
-                "each group that was trained on",
-                sign["delivered"],
-            )
+        elif signs == _STALLED_SIGNS and (stall := describe_stall(sign)) is not None:
+            log.warning("the session delivers nothing: %s", stall)
 
     def _raise_stop(self, end: Mapping[str, Any]) -> None:
         stop = end.get("stop")
@@ -313,6 +328,10 @@ class AsyncRolloutSession:
         `version`: the policy's version that was trained with them; by default the session's.
         """
         cursors = [group.cursor for group in groups]
+        for group in groups:
+            read = self._held.get(group.cursor, group)
+            if group.cursor > self._after or (read.key, read.round) != (group.key, group.round):
+                raise refuse_foreign(group, self.id)
         await self._acknowledge()
         if cursors:
             body = {"cursors": cursors, "version": self.version if version is None else version}
@@ -362,7 +381,7 @@ class AsyncRolloutSession:
             GymError: the model server is not there or refused the update, or its engine cannot pause.
         """
         if version < self.version and not reset:
-            raise self._refuse_version(version)
+            raise refuse_version(version, self.version)
         paused = await self._control("pause")
         try:
             async with self._gym._paused(server, engine):
@@ -374,13 +393,6 @@ class AsyncRolloutSession:
         finally:
             if paused["changes"]:  # otherwise it was paused before
                 await self.resume()
-
-    def _refuse_version(self, version: int) -> InputError:
-        return InputError(
-            f"version {version} is older than the session's, {self.version}",
-            code="version_back",
-            remedy="A version only rises; pass reset=True to go back on purpose, such as to a checkpoint.",
-        )
 
     async def pause(self) -> None:
         """Start no rollout until `resume`; those in flight go on."""
@@ -425,6 +437,8 @@ class AsyncRolloutSession:
     async def _call(self, method: str, path: str, body: Any = None, *, lines: bytes | None = None) -> Any:
         """Make a call below the session's route, in another session if the gym has lost it."""
         session = self.id
+        if self._is_closed:
+            raise refuse_closed(session)
         try:
             return await self._connection.ask(method, f"/{session}{path}", body, lines=lines)
         except GymError as error:

@@ -184,7 +184,13 @@ class GymRolloutWorker:
         version, session = self._version, self._session
         if version is None or session is None:
             return
-        await AsyncGym(self._address).update_policy(version, server=self._server)
+        async for is_last in session._connection.attempts():
+            try:
+                await AsyncGym(self._address).update_policy(version, server=self._server)
+                break
+            except TransportError:  # the gym starts again, or is gone
+                if is_last:
+                    raise
         if version != session.version:
             await session.set_version(version, reset=version < session.version)
 

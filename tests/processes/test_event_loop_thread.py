@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from nemo_gym.failures import InputError
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 
 
@@ -70,6 +71,39 @@ def test_a_stream_is_read_on_demand_and_closed() -> None:
     with EventLoopThread("test") as loop:
         assert list(loop.iterate(numbers.stream(3))) == [1, 2, 3]
     assert numbers.is_closed
+
+
+def test_a_reader_that_leaves_a_stream_does_not_disturb_other_threads() -> None:
+    started, answers = threading.Event(), list[int]()
+
+    async def wait(go_on: asyncio.Event) -> int:
+        started.set()
+        await go_on.wait()
+        return 7
+
+    async def set_event(event: asyncio.Event) -> None:
+        event.set()
+
+    with EventLoopThread("test") as loop:
+        go_on = asyncio.Event()
+        other = threading.Thread(target=lambda: answers.append(loop.run(wait(go_on))))
+        other.start()
+        started.wait()
+        items = loop.iterate(Numbers().stream(100))
+        next(items)
+        items.close()
+        loop.run(set_event(go_on))
+        other.join()
+    assert answers == [7]
+
+
+def test_after_its_block_it_refuses_work() -> None:
+    with EventLoopThread("rollout session") as loop:
+        items = loop.iterate(Numbers().stream(100))
+        next(items)
+    with pytest.raises(InputError, match="the rollout session has ended"):
+        loop.run(double(2))
+    items.close()
 
 
 def test_an_interrupted_reader_closes_the_stream() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -128,3 +129,15 @@ def test_the_policies_cost_what_the_page_says() -> None:
     assert fifo.most_stale <= 2
     assert drop.most_stale <= 2 < mask.most_stale
     assert drop.trained_mean < drop.sampled_mean, "dropping by age prefers short rollouts"
+
+
+def test_a_session_tells_by_how_much_dropping_by_age_prefers_short_rollouts() -> None:
+    true_mean = math.exp(0.5)
+    for policy, bound in (("ready first, drop", 4), ("ready first, mask", 4), ("oldest first, wait", 2)):
+        played = measure_busy(policy, bound, steps=60)
+        true, told = 1 - played.trained_mean / true_mean, 1 - played.trained_mean / played.told_mean
+        assert told == pytest.approx(true, abs=0.025)
+    dropped = measure_busy("ready first, drop", 4, steps=60)
+    assert dropped.trained_mean / dropped.sampled_mean > 0.94, (
+        "without those that were cancelled it looks small"
+    )

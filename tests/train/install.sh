@@ -31,8 +31,9 @@ fi
 
 if [ "${1:-}" = loaders ] && [ ! -f "$venv/.loaders-$edition" ]; then
     keep_torch
-    # What verl's datasets import; the engines and kernels that it trains with are not needed to load a file.
-    "${pip[@]}" install --constraint "$constraints" ray "tensordict>=0.8,<=0.10,!=0.9.0" pillow pandas httpx
+    # What verl's datasets and agent loops import; the engines and kernels that it trains with are not needed for them.
+    "${pip[@]}" install --constraint "$constraints" ray "tensordict>=0.8,<=0.10,!=0.9.0" pillow pandas httpx \
+        codetiming hydra-core cachetools
     "${pip[@]}" install --no-deps --upgrade --target "$venv/verl" \
         verl==0.9.1 "transformers<5.11" "tokenizers<=0.23.0" "huggingface-hub<2"
     "${pip[@]}" install --upgrade --target "$venv/verifiers" verifiers==0.4.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from nemo_gym.rows.calls import read_calls
 from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.segments import build_segments
 from nemo_gym.transport.context import RequestContext, current_context
+from nemo_gym.transport.pools import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.vllm.conftest import MODEL
 
@@ -37,6 +39,14 @@ def record_of(response: dict[str, Any]) -> CallRecord:
     return record
 
 
+@pytest.fixture
+async def transport() -> AsyncIterator[None]:
+    """The connections of this process, which are closed in the event loop that has opened them."""
+    yield
+    await process_transport().close()
+
+
+@pytest.mark.usefixtures("transport")
 @pytest.mark.parametrize("exact_prompts", [True, False])
 async def test_a_greedy_generation_aborted_by_pauses_is_equal(vllm_url: str, exact_prompts: bool) -> None:
     server = VLLMModel.standalone(

@@ -8,7 +8,7 @@ began first start first; no delivery is above the bound of staleness at its expe
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from nemo_gym.failures import InputError
@@ -23,6 +23,7 @@ from nemo_gym.rollouts.sessions.groups import (
     TaskGroup,
     measure_spread,
 )
+from nemo_gym.rollouts.sessions.lengths import LengthEstimate
 from nemo_gym.rollouts.sessions.options import SessionOptions
 from nemo_gym.rollouts.sessions.staleness import Judged, find_floor, judge_staleness
 from nemo_gym.rows.identity import RolloutId
@@ -35,11 +36,12 @@ class GroupBook:
     """The groups of one session."""
 
     def __init__(self, options: SessionOptions, now: Callable[[], float] = lambda: 0.0) -> None:
-        """`now`: seconds, for the times of admission."""
+        """`now`: seconds, for the times of admission and the lengths of rollouts."""
         self.options = options
         self.now = now
         self.version = 0
         self.counters = SessionCounters()
+        self.lengths = LengthEstimate()
         self.capacity = Capacity.build(options)
         self.step = SampledStep(options.useful) if options.useful is not None else None
         self.curriculum = CurriculumState()
@@ -110,7 +112,7 @@ class GroupBook:
             return None
         group = self._partly[0]
         repeat = group.started
-        group.started += 1
+        group.started_at.append(self.now())
         self.counters.started_rollouts += 1
         if group.started == group.size:
             self._partly.popleft()
@@ -127,6 +129,7 @@ class GroupBook:
             return []
         group.settled.append(member)
         if member.is_usable:
+            self.lengths.add_finished(self.now() - group.started_at[member.repeat], member.tokens)
             self.counters.sampled_rollouts += 1
             self.counters.sampled_tokens += member.tokens
         else:
@@ -176,7 +179,7 @@ class GroupBook:
         if group.cancelled is not None:
             return self._hand_over(group, Judged(()), measure_spread(group.settled))
         judged = judge_staleness(self.options.staleness, group.usable, self.find_floor())
-        in_baseline = self._find_baseline(judged)
+        in_baseline = judged.find_baseline(self.options.staleness)
         spread = measure_spread(in_baseline)
         if judged.is_stale or len(in_baseline) < self.options.needed_members:
             self._release(group, CancelReason.STALE)
@@ -271,12 +274,13 @@ class GroupBook:
             **{name: phases[name] for name in ("running", "ready", "delivered")},
         }
 
-    def undelivered(self) -> Iterator[TaskGroup]:
-        """Yield the groups whose tasks would have to be run again, in the order of their submission."""
-        yield from (
-            each for each in self.groups.values() if each.phase in (GroupPhase.RUNNING, GroupPhase.READY)
+    def measure_length(self) -> float | None:
+        """Return the mean tokens of a rollout, those included that were cancelled or are in flight."""
+        running = [each for each in self.groups.values() if each.phase is GroupPhase.RUNNING]
+        now = self.now()
+        return self.lengths.measure_mean(
+            now - each.started_at[repeat] for each in running for repeat in each.in_flight
         )
-        yield from self.waiting
 
     # --- Inside -------------------------------------------------------------------------------------------------
 
@@ -317,10 +321,6 @@ class GroupBook:
             return False
         floor = find_floor(stale, self.version)
         return floor is not None and any(each.versions.oldest < floor for each in group.usable)
-
-    def _find_baseline(self, judged: Judged) -> list[Member]:
-        is_left = self.options.staleness.baseline == "leave"
-        return [each for each in judged.kept if not is_left or each.repeat not in judged.withheld]
 
     def _is_useful(self, spread: MetricSpread | None) -> bool:
         useful = self.options.useful
@@ -370,12 +370,14 @@ class GroupBook:
             self._urgent.append(group)
             return []
         was_running = group.phase is GroupPhase.RUNNING
-        settled = {each.repeat for each in group.settled}
-        if was_running:
-            self._finish(group)
+        if not was_running:
+            self._release(group, reason)
+            return []
+        self._finish(group)
         self._release(group, reason)
-        running = range(group.started) if was_running else ()
-        return [RolloutId(group.number, repeat) for repeat in running if repeat not in settled]
+        for repeat in group.in_flight:
+            self.lengths.add_cancelled(self.now() - group.started_at[repeat])
+        return [RolloutId(group.number, repeat) for repeat in group.in_flight]
 
     def _release(self, group: TaskGroup, reason: CancelReason) -> None:
         """Turn a ready group into a cancellation, which takes no place in the capacity."""

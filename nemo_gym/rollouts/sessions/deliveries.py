@@ -71,15 +71,18 @@ class SessionCounters:
         counts = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**counts, "cancelled": dict(self.cancelled)}
 
-    def measure_bias(self) -> dict[str, float | None]:
-        """Return the mean sampled tokens of all scored rollouts, and of the delivered ones."""
+    def measure_bias(self, sampled: float | None) -> dict[str, float | None]:
+        """Return the mean tokens of all rollouts, `sampled`, and of the delivered ones."""
         return {
-            "sampled": self.sampled_tokens / self.sampled_rollouts if self.sampled_rollouts else None,
+            "sampled": sampled,
             "trained": self.trained_tokens / self.trained_rollouts if self.trained_rollouts else None,
         }
 
-    def advise(self, options: SessionOptions) -> Iterator[str]:
-        """Yield what the session's policies cost, where that is above a tenth, with the other choice."""
+    def advise(self, options: SessionOptions, sampled: float | None) -> Iterator[str]:
+        """Yield what the session's policies cost, where that is above a tenth, with the other choice.
+
+        `sampled`: the mean tokens of all rollouts.
+        """
         groups = self.delivered + self.cancelled.total()
         stale = self.cancelled[CancelReason.STALE] + self.refused
         if groups and stale > _MUCH * groups:
@@ -92,7 +95,7 @@ class SessionCounters:
                 f"{self.masked_groups / self.delivered:.0%} of the groups have masked tokens: `order: fifo` with "
                 "`then: wait` masks none, and leaves more of the engine idle"
             )
-        means = self.measure_bias()
+        means = self.measure_bias(sampled)
         if means["sampled"] and means["trained"] and means["trained"] < (1 - _MUCH) * means["sampled"]:
             yield (
                 f"delivered rollouts have {means['trained']:.0f} tokens, and sampled ones {means['sampled']:.0f}: "

@@ -94,8 +94,8 @@ class TaskGroup:
     task: Any = None
     """The task as submitted."""
     phase: GroupPhase = GroupPhase.WAITING
-    started: int = 0
-    """Its rollouts that have started; those below this repeat."""
+    started_at: list[float] = field(default_factory=list)
+    """The seconds at which its rollouts started, by repeat."""
     settled: list[Member] = field(default_factory=list)
     failed: int = 0
     """Those among the settled that have no score."""
@@ -108,6 +108,17 @@ class TaskGroup:
         """Change the phase. A transition that is not allowed is a defect."""
         assert phase in TRANSITIONS[self.phase], (self.key, self.phase, phase)
         self.phase = phase
+
+    @property
+    def started(self) -> int:
+        """The number of its rollouts that have started; those below this repeat."""
+        return len(self.started_at)
+
+    @property
+    def in_flight(self) -> list[int]:
+        """The repeats of its rollouts that have started and are not settled."""
+        settled = {member.repeat for member in self.settled}
+        return [repeat for repeat in range(self.started) if repeat not in settled]
 
     @property
     def is_cancellable(self) -> bool:

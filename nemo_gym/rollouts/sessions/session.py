@@ -234,6 +234,7 @@ class RolloutSession:
     def describe(self) -> dict[str, Any]:
         """Return the state of the session as plain data."""
         counters, book, curriculum = self.book.counters, self.book, self.options.curriculum
+        mean_tokens = book.measure_length()
         return {
             "id": self.name,
             "version": book.version,
@@ -245,8 +246,8 @@ class RolloutSession:
             "has_reader": self.reading.is_active,
             "waits_for": self._describe_wait(),
             "counters": counters.to_json(),
-            "mean_tokens": counters.measure_bias(),
-            "advice": list(counters.advise(self.options)),
+            "mean_tokens": counters.measure_bias(mean_tokens),
+            "advice": list(counters.advise(self.options, mean_tokens)),
             "pools": count_pools(curriculum, book.curriculum) if curriculum is not None else None,
             "run": self.control.describe(),
         }

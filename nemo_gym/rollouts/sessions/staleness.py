@@ -27,6 +27,11 @@ class Judged:
     is_stale: bool = False
     """Whether nothing is left to train on."""
 
+    def find_baseline(self, options: StalenessOptions) -> list[Member]:
+        """Return the rollouts in the baseline of the group."""
+        is_left = options.baseline == "leave"
+        return [each for each in self.kept if not is_left or each.repeat not in self.withheld]
+
 
 def find_floor(options: StalenessOptions, version: int) -> int | None:
     """Return the least version that may be trained on at `version`; None without a bound."""

@@ -2,7 +2,7 @@
 
     {"schema": 1, "options", "version", "next_number", "next_cursor", "known": {key: [digest, round]},
      "tasks": [{"key", "round", "digest", "row"}], "lines": [<line of a delivered group>], "counters", "ended",
-     "curriculum"}
+     "curriculum", "lengths"}
 
 `tasks` are those that have to be attempted again: what waits, what runs, and what is ready. One whose cancellation is
 not delivered is `cancelled` again. A delivered group that is
@@ -24,6 +24,7 @@ from nemo_gym.rollouts.sessions.book import GroupBook
 from nemo_gym.rollouts.sessions.curriculum import CurriculumState
 from nemo_gym.rollouts.sessions.deliveries import GroupDelivery, Known, SessionCounters
 from nemo_gym.rollouts.sessions.groups import CancelReason, GroupPhase, Member, TaskGroup, Versions
+from nemo_gym.rollouts.sessions.lengths import LengthEstimate
 from nemo_gym.rollouts.sessions.session import RolloutSession
 from nemo_gym.rollouts.sessions.staleness import Judged
 from nemo_gym.rollouts.sessions.tasks import SubmittedTask
@@ -56,6 +57,7 @@ def write_state(session: RolloutSession, *, with_rows: bool) -> bytes:
             "counters": book.counters.to_json(),
             "ended": session.has_all_tasks,
             "curriculum": book.curriculum.to_json(),
+            "lengths": book.lengths.to_json(),
         }
     )
 
@@ -95,6 +97,7 @@ def _restore(book: GroupBook, state: Mapping[str, Any], shaper: TaskShaper) -> d
     book.version = int(state["version"])
     if "curriculum" in state:
         book.curriculum = CurriculumState.from_json(state["curriculum"])
+    book.lengths = LengthEstimate.from_json(state.get("lengths") or {})
     book.next_number, book.next_cursor = int(state["next_number"]), int(state["next_cursor"])
     counters = dict(state["counters"])
     book.counters = SessionCounters(**{**counters, "cancelled": Counter(counters["cancelled"])})
