@@ -28,12 +28,14 @@ def forget_attempts(keys: ForgetKeys) -> int:
     from nemo_gym.failures import ConfigError
     from nemo_gym.rollouts.output.attempt_records import delete_all
     from nemo_gym.rollouts.output.files import RunFiles
+    from nemo_gym.rollouts.output.journal import refuse_running
 
     files = RunFiles.from_output(Path(keys.input_jsonl_fpath))
     if not (files.attempts.exists() or files.manifest.exists()):
         raise ConfigError(
             f"there is no run at {files.rows}", code="no_run", remedy="Name a run's file of scored rows."
         )
+    refuse_running(files)
     deleted = delete_all(files.attempts)
     if keys.as_json:
         print(json.dumps(deleted._asdict()))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from nemo_gym.cli.collect_rollouts import COMMAND as COLLECT
 from nemo_gym.cli.collect_rollouts import OutputKeys, RunningGymKeys, run_in_loop, run_until_stopped
-from nemo_gym.cli.command import Command, ExitCode
+from nemo_gym.cli.command import Command, ExitCode, tell
 from nemo_gym.rollouts.run.options import LimitOptions, NoiseClass
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def fork_rollouts(keys: ForkKeys) -> int:
     settings = _build_settings(keys, run)
     parents = find_parents(run, keys.turn, task=keys.task, repeat=keys.repeat)
     if keys.dry_run:
-        _print_cost(keys, parents)
+        _print_cost(keys, run, parents)
         return ExitCode.COMPLETE
     check_output(settings, run)
     gym = run_in_loop(keys.find_gym())
@@ -103,16 +103,18 @@ async def _fork(
     return await run_until_stopped(partial(fork, settings, run, parents), gym, as_json=keys.as_json)
 
 
-def _print_cost(keys: ForkKeys, parents: list[Parent]) -> None:
+def _print_cost(keys: ForkKeys, run: StoredRun, parents: list[Parent]) -> None:
     import json
 
-    from nemo_gym.rollouts.lookback.forks import describe_cost
+    from nemo_gym.rollouts.lookback.forks import describe_cost, describe_left_out
 
     forks = 1 if keys.rewind else keys.num_forks
     if keys.as_json:
         print(json.dumps({"forks": forks, "parents": [parent.to_json() for parent in parents]}, indent=2))
     else:
         print("\n".join(describe_cost(parents, forks)))
+    for note in describe_left_out(run, parents):
+        tell(f"note: {note}")
 
 
 main = COMMAND.entry_point(fork_rollouts)

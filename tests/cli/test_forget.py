@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from nemo_gym.cli.forget import main
+from nemo_gym.rollouts.output._append_file import AppendFile
 from tests.rollouts.recorded_attempts import leave_attempt
 
 
@@ -23,3 +25,13 @@ def test_all_records_are_deleted_and_nothing_else(tmp_path: Path, capsys: pytest
     assert told["attempts"] == 2
     assert told["bytes"] > 0
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_the_records_of_a_run_that_goes_on_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "out.jsonl"
+    leave_attempt(tmp_path / "out_attempts" / "0.0.a0", answered=1)
+    with closing(AppendFile(rows)), pytest.raises(SystemExit) as ended:
+        main([f"+input_jsonl_fpath={rows}"])
+    assert ended.value.code == 2
+    assert "another process is writing" in capsys.readouterr().err
+    assert (tmp_path / "out_attempts" / "0.0.a0").exists()

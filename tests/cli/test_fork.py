@@ -76,6 +76,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "a rewind of several": (("rewind", "out.jsonl", "--turn", "1", "-n", "3"), "No such option '-n'"),
     "nothing to forget": (("forget", "none.jsonl"), "there is no run at none.jsonl"),
     "an unknown durability": ((*COLLECT, "+durability=yes"), "durability"),
+    "records that are not made": ((*COLLECT, "+keep_attempts=all"), "durability=process"),
     "unknown records to keep": ((*COLLECT, "+keep_attempts=some"), "keep_attempts"),
     "noise that does not exist": ((*COLLECT, "+replay_noise=[durations]"), "replay_noise"),
     "an unknown treatment": ((*COLLECT, "+on_mismatch=ignore"), "on_mismatch"),

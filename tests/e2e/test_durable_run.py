@@ -38,7 +38,11 @@ def engine_for(
 
 
 def durable_run(
-    folder: Path, engine: EngineProcess, *more: str, environment: OurEnvironment = ENVIRONMENT
+    folder: Path,
+    engine: EngineProcess,
+    *more: str,
+    environment: OurEnvironment = ENVIRONMENT,
+    durability: str = "process",
 ) -> GymRun:
     folder.mkdir(exist_ok=True)
     files = [*map(str, environment.config_files), "responses_api_models/vllm_model/configs/vllm_model.yaml"]
@@ -50,7 +54,7 @@ def durable_run(
         "+policy_model_name=mock",
         "++policy_model.responses_api_models.vllm_model.return_token_id_information=true",
         "+num_samples_in_parallel=1",
-        "+durability=process",
+        f"+durability={durability}",
         *more,
     )
 
@@ -106,13 +110,16 @@ def test_a_killed_run_goes_on_at_its_next_call(tmp_path: Path) -> None:
             killed.wait_for_servers()
             wait_until(lambda: read_stats(engine)["faults"].get("hang") == 1)
             assert sum(1 for _ in (folder / "out").glob("rollouts_attempts/*.a0")) == 1
+        with durable_run(folder, engine, "+resume_from_cache=true", durability="off") as refused:
+            code, told = refused.finish(WITHIN_S)
+        assert (code, "records of interrupted attempts" in str(told)) == (2, True), (told, refused.errors)
         with durable_run(folder, engine, "+resume_from_cache=true") as resumed:
             code, summary = resumed.finish(WITHIN_S)
         assert code == 0, (summary, resumed.errors[-3000:])
         asked = count_asked(engine)
     check_books(resumed, len(ENVIRONMENT.examples()), 1)
     assert list_stripped(resumed) == list_stripped(whole)
-    assert asked == 2 * PROBES + calls + 1, "the lost call alone is asked again"
+    assert asked == 3 * PROBES + calls + 1, "the lost call alone is asked again"
     (about,) = [row[REPLAY_KEY] for row in resumed.rows() if REPLAY_KEY in row]
     assert about["calls_replayed"] == 2
     assert about["mode"] == "continue"

@@ -203,6 +203,14 @@ def _find_end_of_tools(calls: Sequence[RecordedCall], turn: int) -> float | None
     return (following.started_at + following.completed_at) / 2
 
 
+class _Replayed(NamedTuple):
+    """The record that an attempt at a fork replays, and how many of its calls."""
+
+    folder: Path
+    calls: int
+    mode: ReplayMode
+
+
 @dataclass(slots=True)
 class ForkAttempts(DurableAttempts):
     """The attempts at forks."""
@@ -219,17 +227,34 @@ class ForkAttempts(DurableAttempts):
         return [*describe_values(values), *notes]
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
+        """Make an attempt, which continues the one before if that was interrupted after the shared calls."""
         parent, number = self.parents[task.identity]
+        replayed = await asyncio.to_thread(self._find_replayed, task.identity, parent)
         name = self.records.name_next(task.identity)
         folder = self.records.folder / name.folder
-        if parent.turn:
-            await asyncio.to_thread(self._build_fork_plan(parent, number).write, folder)
+        if replayed.calls:
+            await asyncio.to_thread(self._build_fork_plan(parent, number, replayed).write, folder)
         began = clock.monotonic()
-        result = await self.agents.attempt(task, str(name))
+        continues = replayed.mode is ReplayMode.CONTINUE
+        result = await self.agents.attempt(task, str(name), continues=continues)
         seconds = clock.monotonic() - began
-        return await asyncio.to_thread(self._describe_fork, parent, number, result, folder, seconds)
+        result = await asyncio.to_thread(
+            self._describe_fork, parent, number, replayed, result, folder, seconds
+        )
+        await self._note_end(task.identity, result, folder)
+        return result
 
-    def _build_fork_plan(self, parent: Parent, number: int) -> ReplayPlan:
+    def _find_replayed(self, identity: RolloutId, parent: Parent) -> _Replayed:
+        """Return the record of an earlier attempt at a fork that has gone on after the turn, or its parent's."""
+        shared = sum(parent.calls.values())
+        source = self.records.find_longest(identity) if self.records.may_continue(identity) else None
+        if source is not None and (calls := len(read_attempt(source).list_answered())) > shared:
+            return _Replayed(source, calls, ReplayMode.CONTINUE)
+        return _Replayed(parent.folder, shared, self.mode)
+
+    def _build_fork_plan(self, parent: Parent, number: int, replayed: _Replayed) -> ReplayPlan:
+        if replayed.mode is ReplayMode.CONTINUE:
+            return self.build_plan(replayed.folder).model_copy(update={"seed": number + 1})
         options = self.options
         return ReplayPlan(
             mode=self.mode,
@@ -242,16 +267,23 @@ class ForkAttempts(DurableAttempts):
         )
 
     def _describe_fork(
-        self, parent: Parent, number: int, result: AttemptResult, folder: Path, seconds: float
+        self,
+        parent: Parent,
+        number: int,
+        replayed: _Replayed,
+        result: AttemptResult,
+        folder: Path,
+        seconds: float,
     ) -> AttemptResult:
         record = read_attempt(folder)
-        failure = find_replay_failure(sum(parent.calls.values()), record, result, self.options)
+        failure = find_replay_failure(replayed.calls, record, result, self.options)
         if failure is not None:
             return failure
         assert isinstance(result, AgentAnswer)
+        self.continued += replayed.mode is ReplayMode.CONTINUE
         row: AnyRow = mark_shared_calls(result.row, parent.turn)
-        if parent.turn:
-            told = describe_replay(record, parent.folder.name, self.mode, self.options, seconds)
+        if replayed.calls:
+            told = describe_replay(record, replayed.folder.name, replayed.mode, self.options, seconds)
             row = add_replay(row, told | describe_given(folder))
         identity = parent.identity
         about = {
@@ -330,7 +362,7 @@ async def fork(
     attempts.parents = {attempt.identity: (parent, number) for attempt, parent, number in forks}
     execution.durable = attempts
     left = [attempt for attempt, _, _ in forks if attempt.identity not in journal.finished]
-    return await execution.run(left, attempts, display)
+    return await execution.run(left, attempts, display, lambda: describe_left_out(run, parents))
 
 
 def _open(
@@ -399,6 +431,23 @@ def _count_planned(forks: Sequence[tuple[PlannedAttempt, Parent, int]]) -> dict[
     for attempt, _, _ in forks:
         agents.setdefault(attempt.agent, set()).add(attempt.identity)
     return {agent: Planned(len({each.task for each in own}), len(own)) for agent, own in agents.items()}
+
+
+def describe_left_out(run: StoredRun, parents: Sequence[Parent]) -> Iterator[str]:
+    """Yield what is missing among the forks of several tasks, and forks in which nothing is drawn."""
+    forked = {parent.identity for parent in parents}
+    tasks, repeats = ({each.task for each in forked}, {each.repeat for each in forked})
+    missing = sorted(each for each in {*run.scored} - forked if each.repeat in repeats)
+    if len(tasks) > 1 and missing:
+        yield (
+            f"scored rollouts without a record, which are not forked: {len(missing):,} (first: {missing[0]}); their "
+            "records were deleted, or never made"
+        )
+    if copies := sum(not parent.later_calls for parent in parents):
+        yield (
+            f"forks after the last call repeat their parents, and are no draws: those of {copies:,} of "
+            f"{len(parents):,} parents"
+        )
 
 
 def describe_cost(parents: Sequence[Parent], forks: int) -> Iterator[str]:

@@ -177,6 +177,23 @@ def list_attempts(folder: Path) -> Iterator[AttemptName]:
                 yield AttemptName("", int(match[1]), int(match[2]), int(match[3]))
 
 
+def refuse_interrupted(files: RunFiles, finished: FinishedRollouts) -> None:
+    """Raise `ConfigError` if an unfinished rollout has a record that a start without durability would not use."""
+    found = {
+        name.identity
+        for name in list_attempts(files.attempts)
+        if name.identity not in finished and not (files.attempts / name.folder / _ENDED_FILE).exists()
+    }
+    if found:
+        raise ConfigError(
+            f"{files.attempts} has records of interrupted attempts at {len(found):,} rollouts, which go on only with "
+            "durability",
+            code="records_unused",
+            remedy="Resume with +durability=process (gym: --durability process), as before, or delete the records: "
+            f"gym forget {files.rows}",
+        )
+
+
 def measure(folder: Path) -> Kept:
     """Return the number of records in a folder, and their bytes."""
     names = [folder / name.folder for name in list_attempts(folder)]

@@ -136,12 +136,17 @@ def _describe_settings(manifest: Manifest) -> Iterator[str]:
         yield f"the rows were made with several settings: {'; '.join(map(str, changed))}"
 
 
-def refuse_existing(files: RunFiles, existing: Existing) -> None:
-    """Raise `ConfigError` if the output cannot be written, as another process writes it, or for an earlier run."""
-    files.check_folder()
+def refuse_running(files: RunFiles) -> None:
+    """Raise `ConfigError` while another process writes the rows of the run."""
     for path in (each for form in files.forms() for each in (form.rows, build_journal_path(form.rows))):
         if path.exists():
             AppendFile(path).close()  # refuses while another process writes it
+
+
+def refuse_existing(files: RunFiles, existing: Existing) -> None:
+    """Raise `ConfigError` if the output cannot be written, as another process writes it, or for an earlier run."""
+    files.check_folder()
+    refuse_running(files)
     other = files.find_other_form()
     if existing is Existing.RESUME and other is not None:
         raise ConfigError(

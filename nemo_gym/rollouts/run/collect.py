@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_durations
@@ -84,6 +85,8 @@ async def collect(
     agents = attempter or await _build_attempter(settings, checked, execution)
     if settings.durability != "off" and isinstance(agents, AgentAttempter):
         agents = execution.durable = await _begin_durable(settings, execution, identity, agents)
+    elif journal.resumed and journal.files.attempts.exists():
+        await _refuse_interrupted(execution)
     plan, agents = await _choose_plan(settings, checked, execution, agents)
     return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes, *control.notes])
 
@@ -108,6 +111,18 @@ async def _begin_durable(
         records = await asyncio.to_thread(open_records, journal.files, identity, journal.finished)
         return await begin_durable(agents, records, settings, execution.caller, execution.servers, gym.config)
     except BaseException as error:
+        execution.close_files({"end": "broken", "error": str(error)})
+        raise
+
+
+async def _refuse_interrupted(execution: RunExecution) -> None:
+    """Close the files and raise `ConfigError` if interrupted attempts have records, and this start is not durable."""
+    from nemo_gym.rollouts.output.attempt_records import refuse_interrupted  # most runs are not durable
+
+    try:
+        journal = execution.journal
+        await asyncio.to_thread(refuse_interrupted, journal.files, journal.finished)
+    except ConfigError as error:
         execution.close_files({"end": "broken", "error": str(error)})
         raise
 

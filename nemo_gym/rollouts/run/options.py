@@ -266,6 +266,14 @@ class DurabilityOptions(RunOptions):
         description="The most versions by which the policy of replayed calls may be older than the current one.",
     )
 
+    @model_validator(mode="after")
+    def _check_durability(self) -> DurabilityOptions:
+        if self.keep_attempts != "none" and self.durability == "off":
+            raise ValueError(
+                f"keep_attempts={self.keep_attempts} needs attempts that are recorded: durability=process"
+            )
+        return self
+
 
 class Amounts(BaseModel, extra="forbid", frozen=True):
     """A budget; None is no limit."""

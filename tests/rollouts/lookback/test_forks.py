@@ -18,8 +18,15 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
-from nemo_gym.rollouts.lookback.forks import ForkSettings, describe_cost, find_parents, fork
+from nemo_gym.rollouts.lookback.forks import (
+    ForkSettings,
+    describe_cost,
+    describe_left_out,
+    find_parents,
+    fork,
+)
 from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
@@ -31,6 +38,7 @@ from nemo_gym.rows.keys import FORK_KEY, REPLAY_KEY
 from nemo_gym.serving.durable.plans import ReplayMode
 from nemo_gym.tokens.segments import build_segments
 from tests.engines.attempts.durable_gym import ENVIRONMENTS, Row, count_calls
+from tests.rollouts.stored_runs import scored_row, store
 from tests.waiting import until
 
 ENVIRONMENT = ENVIRONMENTS["example_session_state_mgmt"]
@@ -211,6 +219,33 @@ async def test_another_environment_is_refused_with_both_values(tmp_path: Path) -
         gym.run.files.manifest.write_bytes(orjson.dumps(manifest))
         with pytest.raises(ConfigError, match=r"max_steps: 3 -> "):
             await gym.fork(1)
+
+
+async def test_an_interrupted_fork_goes_on_at_its_own_next_call(tmp_path: Path) -> None:
+    async with forkable(tmp_path) as gym:
+        first, second = await gym.fork(1, task=0)
+        gym.output.write_bytes(orjson.dumps(first) + b"\n")  # as after a kill before the second row
+        _, again = await gym.fork(1, task=0, existing=Existing.RESUME)
+    outputs = [[item.get("call_id") for item in row["response"]["output"]] for row in (again, second)]
+    assert outputs[0] == outputs[1]
+    assert again[FORK_KEY] == second[FORK_KEY]
+    calls = second[REPLAY_KEY]["calls_replayed"] + second[REPLAY_KEY]["calls_live"]
+    assert calls > 2
+    told = again[REPLAY_KEY]
+    assert (told["mode"], told["source"]) == ("continue", "0.1.a0")
+    assert (told["calls_replayed"], told["calls_live"]) == (calls, 0)
+
+
+async def test_what_is_not_forked_is_told(tmp_path: Path) -> None:
+    async with forkable(tmp_path) as gym:
+        assert [*describe_left_out(gym.run, find_parents(gym.run, -1))] == []
+        (copies,) = describe_left_out(gym.run, find_parents(gym.run, 3, task=0))
+        assert "those of 1 of 1 parents" in copies
+        store(gym.rows.with_name("more.jsonl"), [*read_rows(gym.rows), scored_row(2, 0)])
+        more = StoredRun(gym.rows.with_name("more.jsonl"))
+        (missing,) = describe_left_out(more, find_parents(gym.run, 1))
+        assert "not forked: 1 (first: task 2, repeat 0)" in missing
+        assert [*describe_left_out(more, find_parents(gym.run, 1, task=0))] == []
 
 
 async def test_a_rewind_says_so_in_its_row(tmp_path: Path) -> None:

@@ -7,7 +7,12 @@ import pytest
 
 from nemo_gym.engines.attempts.record import is_afresh, read_attempt
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts, measure
+from nemo_gym.rollouts.output.attempt_records import (
+    AttemptRecords,
+    list_attempts,
+    measure,
+    refuse_interrupted,
+)
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rows.identity import FinishedRollouts, RolloutId
 from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
@@ -39,6 +44,19 @@ def test_attempts_are_numbered_over_all_starts(tmp_path: Path) -> None:
     assert (again.run != records.run, again.earlier_run) == (True, records.run), "no session is used twice"
     assert again.may_continue(FIRST)
     assert again.name_next(FIRST).number == 2
+
+
+def test_a_start_that_would_not_use_the_records_of_interrupted_attempts_is_refused(tmp_path: Path) -> None:
+    records, finished = open_records(tmp_path), FinishedRollouts()
+    files = RunFiles.from_output(tmp_path / "out.jsonl")
+    refuse_interrupted(files, finished)
+    for identity in (FIRST, SECOND):
+        leave_attempt(records.folder / records.name_next(identity).folder, answered=2)
+    records.mark_ended(FIRST)
+    with pytest.raises(ConfigError, match=r"interrupted attempts at 1 rollouts.*\+durability=process"):
+        refuse_interrupted(files, finished)
+    finished.add(SECOND)
+    refuse_interrupted(files, finished)
 
 
 def test_the_longest_record_is_continued_unless_it_has_a_mismatch(tmp_path: Path) -> None:

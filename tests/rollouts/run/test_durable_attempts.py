@@ -75,7 +75,8 @@ async def play(
     records = AttemptRecords(folder, new_run())
     agents = Agents(folder, plays)
     caller = Caller(Directory({}), InMemoryTransport())
-    attempts = DurableAttempts(agents, records, DurabilityOptions(**options), caller, [])  # type: ignore[arg-type]
+    durable = DurabilityOptions(durability="process", **options)
+    attempts = DurableAttempts(agents, records, durable, caller, [])  # type: ignore[arg-type]
     return attempts, agents, [await attempts.attempt(TASK) for _ in plays]
 
 
