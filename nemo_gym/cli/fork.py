@@ -106,7 +106,8 @@ async def _fork(
 def _print_cost(keys: ForkKeys, run: StoredRun, parents: list[Parent]) -> None:
     import json
 
-    from nemo_gym.rollouts.lookback.forks import describe_cost, describe_left_out
+    from nemo_gym.rollouts.lookback.fork_values import describe_left_out
+    from nemo_gym.rollouts.lookback.forks import describe_cost
 
     forks = 1 if keys.rewind else keys.num_forks
     if keys.as_json:

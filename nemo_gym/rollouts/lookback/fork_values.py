@@ -7,15 +7,19 @@ that failed have no reward and are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nemo_gym.json_objects import object_in
 from nemo_gym.metrics.estimators import clip_interval, confidence_interval, mean, sample_standard_deviation
 from nemo_gym.rows.parts import read_fork_group
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.statistics.distributions import find_rate_interval
+
+if TYPE_CHECKING:
+    from nemo_gym.rollouts.lookback.forks import Parent
+    from nemo_gym.rollouts.lookback.stored import StoredRun
 
 _MOST_TOLD = 10
 
@@ -71,3 +75,20 @@ def describe_values(values: Iterable[ForkValue]) -> Iterator[str]:
         told = "; ".join(map(str, values[:_MOST_TOLD]))
         more = f"; and {len(values) - _MOST_TOLD:,} more" if len(values) > _MOST_TOLD else ""
         yield f"mean reward after the shared calls, with its 95 % interval: {told}{more}"
+
+
+def describe_left_out(run: StoredRun, parents: Sequence[Parent]) -> Iterator[str]:
+    """Yield what is missing among the forks of several tasks, and forks in which nothing is drawn."""
+    forked = {parent.identity for parent in parents}
+    tasks, repeats = ({each.task for each in forked}, {each.repeat for each in forked})
+    missing = sorted(each for each in {*run.scored} - forked if each.repeat in repeats)
+    if len(tasks) > 1 and missing:
+        yield (
+            f"scored rollouts without a record, which are not forked: {len(missing):,} (first: {missing[0]}); their "
+            "records were deleted, or never made"
+        )
+    if copies := sum(not parent.later_calls for parent in parents):
+        yield (
+            f"forks after the last call repeat their parents, and are no draws: those of {copies:,} of "
+            f"{len(parents):,} parents"
+        )

@@ -21,7 +21,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import member
 from nemo_gym.metrics import Planned
 from nemo_gym.resources.recorded_tools import describe_given
-from nemo_gym.rollouts.lookback.fork_values import describe_values, read_values
+from nemo_gym.rollouts.lookback.fork_values import describe_left_out, describe_values, read_values
 from nemo_gym.rollouts.lookback.reverify import find_task_row
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords, list_attempts
@@ -431,23 +431,6 @@ def _count_planned(forks: Sequence[tuple[PlannedAttempt, Parent, int]]) -> dict[
     for attempt, _, _ in forks:
         agents.setdefault(attempt.agent, set()).add(attempt.identity)
     return {agent: Planned(len({each.task for each in own}), len(own)) for agent, own in agents.items()}
-
-
-def describe_left_out(run: StoredRun, parents: Sequence[Parent]) -> Iterator[str]:
-    """Yield what is missing among the forks of several tasks, and forks in which nothing is drawn."""
-    forked = {parent.identity for parent in parents}
-    tasks, repeats = ({each.task for each in forked}, {each.repeat for each in forked})
-    missing = sorted(each for each in {*run.scored} - forked if each.repeat in repeats)
-    if len(tasks) > 1 and missing:
-        yield (
-            f"scored rollouts without a record, which are not forked: {len(missing):,} (first: {missing[0]}); their "
-            "records were deleted, or never made"
-        )
-    if copies := sum(not parent.later_calls for parent in parents):
-        yield (
-            f"forks after the last call repeat their parents, and are no draws: those of {copies:,} of "
-            f"{len(parents):,} parents"
-        )
 
 
 def describe_cost(parents: Sequence[Parent], forks: int) -> Iterator[str]:

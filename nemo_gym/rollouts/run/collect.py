@@ -83,10 +83,7 @@ async def collect(
         options=settings,
     )
     agents = attempter or await _build_attempter(settings, checked, execution)
-    if settings.durability != "off" and isinstance(agents, AgentAttempter):
-        agents = execution.durable = await _begin_durable(settings, execution, identity, agents)
-    elif journal.resumed and journal.files.attempts.exists():
-        await _refuse_interrupted(execution)
+    agents = await _make_durable(settings, execution, identity, agents)
     plan, agents = await _choose_plan(settings, checked, execution, agents)
     return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes, *control.notes])
 
@@ -95,6 +92,18 @@ def _count_planned(inspection: DatasetInspection) -> dict[str, Planned]:
     return {
         agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
     }
+
+
+async def _make_durable(
+    settings: CollectSettings, execution: RunExecution, identity: dict[str, Any], agents: Attempter
+) -> Attempter:
+    """Return the attempts of the run: durable ones if it is. Raises `ConfigError`."""
+    if settings.durability != "off" and isinstance(agents, AgentAttempter):
+        execution.durable = await _begin_durable(settings, execution, identity, agents)
+        return execution.durable
+    if execution.journal.resumed and execution.journal.files.attempts.exists():
+        await _refuse_interrupted(execution)
+    return agents
 
 
 async def _begin_durable(

@@ -18,10 +18,10 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
+from nemo_gym.rollouts.lookback.fork_values import describe_left_out
 from nemo_gym.rollouts.lookback.forks import (
     ForkSettings,
     describe_cost,
-    describe_left_out,
     find_parents,
     fork,
 )
