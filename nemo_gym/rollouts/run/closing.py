@@ -113,7 +113,7 @@ def _cells(agent: AgentSummary, ks: Sequence[int], *, is_best: bool) -> list[str
         *(f"{count:,}" for count in counts),
         "-" if agent.mean_reward is None else write_number(agent.mean_reward),
         " to ".join(map(write_number, agent.ci95)) if agent.ci95 else "-",
-        *(write(agent.pass_at.get(k)) + ("*" if agent.short_tasks.get(k) else "") for k in ks),
+        *(write(agent.pass_at.get(k)) + ("*" if _count_short(agent, k) else "") for k in ks),
         "-" if agent.tokens is None else f"{agent.tokens:,.0f}",
         "-" if agent.times is None else f"{agent.times.seconds:.3g}",
         _percent(agent.coverage),
@@ -124,6 +124,11 @@ def _choose_shown_k(agents: Sequence[AgentSummary]) -> list[int]:
     """Return at most three values of k: the first, the last and one between."""
     ks = sorted({k for agent in agents for k in agent.pass_at or agent.short_tasks})
     return ks if len(ks) <= _SHOWN_K else [ks[0], max(k for k in ks if 2 * k <= ks[-1]), ks[-1]]
+
+
+def _count_short(agent: AgentSummary, k: int) -> int:
+    """Return how many tasks pass@k leaves out; none if no task has a reward, because there is no figure to mark."""
+    return 0 if agent.mean_reward is None else agent.short_tasks.get(k, 0)
 
 
 def _percent(value: float | None) -> str:
@@ -179,7 +184,7 @@ def _marks(
     titles = table[0].plain.split() if table else []
     tasks = sum(agent.tasks for agent in agents)
     short = {
-        k: sum(agent.short_tasks.get(k, 0) for agent in agents)
+        k: sum(_count_short(agent, k) for agent in agents)
         for k in _choose_shown_k(agents)
         if {f"{family}@{k}" for family in _FAMILY.values()} & {*titles}
     }

@@ -152,6 +152,17 @@ def test_the_mark_is_explained_for_the_columns_that_are_shown() -> None:
     assert [line for line in wide if line.startswith("* without")]
 
 
+def test_no_figure_is_marked_where_no_task_has_a_reward() -> None:
+    failed = replace(AGENT, tasks=5, mean_reward=None, ci95=None, pass_at={}, short_tasks={1: 5}, coverage=0.0)
+    _, row, *rest = printed(a_summary(failed))
+    assert "*" not in row
+    assert not [line for line in rest if line.startswith("*")]
+    lines = printed(a_summary(replace(AGENT, agent="a"), failed))
+    assert [line for line in lines if line.startswith("*")] == [
+        "* without the tasks that have fewer than k rewards, counted for each agent: 9 of 125 at k = 4"
+    ]
+
+
 def test_notes_files_and_the_next_step_are_printed(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text("{}\n")
     stop = StopReason("systemic_failure", "the engine is gone", "Start it.")
