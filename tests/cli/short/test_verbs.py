@@ -15,6 +15,7 @@ from nemo_gym.cli.short.flags import MODEL
 from nemo_gym.cli.short.line import parser
 from nemo_gym.cli.short.verb import Verb
 from nemo_gym.cli.short.verbs import EXPORT_FORMATS, GROUPS, TOP
+from nemo_gym.cli.usage import render_keys
 from nemo_gym.config.keys import GlobalKeys
 from nemo_gym.config.pydantic_problems import list_keys
 from nemo_gym.export.formats import NAMES
@@ -64,3 +65,10 @@ def test_the_help_of_exports_lists_every_format() -> None:
     command = parser().commands["eval"].commands["export"]  # type: ignore[attr-defined]
     helped = " ".join(command.get_help(click.Context(command)).split())
     assert EXPORT_FORMATS in helped
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_all_keys_of_a_verb_are_told(name: str) -> None:
+    command = import_module(f"nemo_gym.cli.{VERBS[name].command}").COMMAND
+    told = render_keys(command, f"gym {name}")
+    assert [key for key in list_keys(command.keys) if f"  {key}  (" not in told] == []
