@@ -25,7 +25,13 @@ GOLD_FILE = Path("data", "example_gold.yaml")
 WITHIN_S = 600.0
 """A run of some example tasks that takes longer hangs."""
 _SCRIPTED = "responses_api_models/scripted_model/configs/scripted_model.yaml"
-_COLLECT = "from nemo_gym.cli.e2e_collect_rollouts import main; main()"
+_COLLECT = """\
+import sys
+from nemo_gym.cli.command import typed_as
+from nemo_gym.cli.e2e_collect_rollouts import main
+with typed_as(sys.argv.pop(1)):
+    main()
+"""
 _TOLERANCE = 1e-6
 _MOST_PRINTED = 4_000
 """Characters of a failed run's output that are shown."""
@@ -57,8 +63,8 @@ def find_gold(implementation: Implementation) -> Path | None:
     return file if implementation.kind == "resources_servers" and file.is_file() else None
 
 
-def play_gold(implementation: Implementation, script: Path) -> GoldResult:
-    """Attempt the example tasks with the replies of `script`."""
+def play_gold(implementation: Implementation, script: Path, typed: str) -> GoldResult:
+    """Attempt the example tasks with the replies of `script`. `typed` is the command with which messages begin."""
     configs = implementation.configs
     named = [path for path in configs if path.stem == implementation.name] or configs[:1]
     if not named:
@@ -71,6 +77,7 @@ def play_gold(implementation: Implementation, script: Path) -> GoldResult:
                 sys.executable,
                 "-c",
                 _COLLECT,
+                typed,
                 f"+config_paths={spell([str(named[0]), _SCRIPTED])}",
                 f"++policy_model.responses_api_models.scripted_model.engine={spell(engine)}",
                 f"+output_jsonl_fpath={spell(str(output))}",

@@ -27,7 +27,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "benchmarks": ("datasets", "the scripts that prepare benchmarks"),
     "hub": ("huggingface_hub", "datasets from and to the Hugging Face hub"),
     "vllm": ("vllm", "the inference engine, for local_vllm_model"),
-    "export": ("pyarrow", "Parquet files of ng_export"),
+    "export": ("pyarrow", "Parquet files of gym eval export"),
     "pandas": ("pandas", "data frames of `evaluate`"),
     "wandb": ("wandb", "metrics of a run by +track=wandb"),
     "mlflow": ("mlflow", "metrics of a run by +track=mlflow"),
@@ -207,7 +207,7 @@ def _gyms() -> Iterator[MachineFact]:
     from nemo_gym.launch.records import Registry
 
     for gym in Registry().list_running():
-        yield MachineFact("running", f"a gym of pid {gym.run.pid} in {gym.directory} (ng_status)")
+        yield MachineFact("running", f"a gym of pid {gym.run.pid} in {gym.directory} (gym env status)")
 
 
 def _engine(url: str, api_key: str | None) -> MachineFact:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, print_folded
 
 if TYPE_CHECKING:
     from nemo_gym.launch.observation import Observation
@@ -45,7 +45,7 @@ def show_status(keys: StatusKeys) -> int:
     elif gyms:
         _print_tables(gyms)
     else:
-        print("no gym is running; start one with gym env start (ng_run)")
+        print_folded("no gym is running; start one with gym env start (ng_run)")
     here = [gym for gym in gyms if Path(gym[0].directory).resolve() == Path.cwd().resolve()]
     if gyms and not here:
         print("no gym runs in this folder; those of other folders are listed", file=sys.stderr)

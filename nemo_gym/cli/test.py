@@ -65,7 +65,7 @@ def _play(implementation: Implementation) -> bool:
     script = find_gold(implementation)
     if script is None:
         return True
-    result = play_gold(implementation, script)
+    result = play_gold(implementation, script, COMMAND.shown_name)
     print(result.describe(), flush=True)
     return result.is_best
 

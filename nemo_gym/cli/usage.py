@@ -31,17 +31,25 @@ def render_help(command: Command[Any]) -> str:
     sections = [
         textwrap.fill(f"{command.name}: {command.summary}", _width()),
         f"usage: {command.name} [+key=value ...]",
-        _section("keys", _describe(command.fields)),
-    ]
-    if isinstance(command, ConfigCommand):
-        used = {name: field for name, field in GlobalKeys.model_fields.items() if not is_pointless(field)}
-        sections.append(_section("keys of every configuration (docs/configuration.md)", _describe(used)))
-    sections += [
+        *_list_keys(command),
         textwrap.fill(GRAMMAR, _width()),
         _section("example", (line for each in command.example.splitlines() for line in _break_line(each))),
         _section("exit codes", _exit_codes(command.exit_codes)),
     ]
     return "\n\n".join(section for section in sections if section)
+
+
+def render_keys(command: Command[Any], typed: str) -> str:
+    """Return the output of a short command `typed` with `+help=true`: the keys behind its options."""
+    title = f"{typed}: all keys, written as +key=value. --help lists those that have an option."
+    return "\n\n".join([textwrap.fill(title, _width()), *filter(None, _list_keys(command))])
+
+
+def _list_keys(command: Command[Any]) -> Iterator[str]:
+    yield _section("keys", _describe(command.fields))
+    if isinstance(command, ConfigCommand):
+        used = {name: field for name, field in GlobalKeys.model_fields.items() if not is_pointless(field)}
+        yield _section("keys of every configuration (docs/configuration.md)", _describe(used))
 
 
 def _describe(fields: Mapping[str, FieldInfo]) -> Iterator[str]:

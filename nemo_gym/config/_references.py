@@ -7,24 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_gym.config.problems import Location, Problems, did_you_mean
-from nemo_gym.config.servers import ServerInstance, is_fragment, is_server_block
+from nemo_gym.config.servers import is_fragment, is_server_block
 from nemo_gym.config.tree import DictTree, Path, nearest_location, render_path
 from nemo_gym.names import SERVER_KINDS
 
 
 def check_references(
-    servers: Iterable[ServerInstance], root: DictTree, taken_over: Mapping[str, Location], problems: Problems
+    blocks: Iterable[tuple[Path, Any]], root: DictTree, taken_over: Mapping[str, Location], problems: Problems
 ) -> None:
     """Check that every reference names an existing server of the given type.
 
-    `taken_over` are the top-level blocks that `_inherit_from` removed.
+    `blocks` are those of servers, with their paths. `taken_over` are the top-level blocks that `_inherit_from` removed.
     """
     checker = _Checker(root, taken_over, problems)
-    for server in servers:
-        for path, block in _mappings(server.config, server.path):
+    for place, options in blocks:
+        for path, block in _mappings(options, place):
             checker.check(path, block)
 
 
+_POLICY = "policy_model"
 _EXAMPLES = {
     "responses_api_models": "by `gym … --url http://localhost:8000/v1 --model <name>`, or the file "
     "responses_api_models/vllm_model/configs/vllm_model.yaml"
@@ -79,11 +80,17 @@ class _Checker:
         elif tree is not None:
             remedy = f"The configuration has a key {name}, but it is not a server."
         else:
-            remedy = did_you_mean(name, self._list_kind(kind)) or self._names(kind)
+            known = [*self._list_kind(kind), *self._list_policy(kind, name)]
+            remedy = did_you_mean(name, known) or self._names(kind)
         self._problems.add_absence(where, f"{render_path(path)}: there is no server {name!r}.", remedy)
 
     def _list_kind(self, kind: str) -> list[str]:
         return sorted(name for name, other in self._kinds.items() if other == kind)
+
+    def _list_policy(self, kind: str, name: str) -> list[str]:
+        """Return the name of the policy's server, which is added where a reference has it and the URL is given."""
+        has_url = "policy_base_url" in self._root.entries
+        return [_POLICY] if kind == "responses_api_models" and has_url and name != _POLICY else []
 
     def _names(self, kind: str) -> str:
         names = self._list_kind(kind)

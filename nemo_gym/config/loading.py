@@ -166,9 +166,9 @@ class _Loader:
         keys = fill_defaults(root, data, self.problems)
         give_agents_their_defaults(data, keys)
         command_keys = self._take_command_keys(root, data)
-        declared = find_servers(root, data, self.known, self.working_directory, self.problems)
+        declared, blocks = find_servers(root, data, self.known, self.working_directory, self.problems)
         taken_over = {str(path[0]): where for path, where in directives.dropped.items() if len(path) == 1}
-        check_references(declared, root, taken_over, self.problems)
+        check_references(blocks, root, taken_over, self.problems)
         check_allowed(declared, self.problems)
         datasets = read_datasets(declared, root, self.working_directory, self.problems)
         servers = tuple(server for server in declared if not server.is_alias)

@@ -52,6 +52,8 @@ class Inspection:
     faults: Sequence[Fault] = ()
     code_fault: tuple[str, int | None, str] | None = None
     """File, line and message of an error in the implementation's code."""
+    remedy: str | None = None
+    """What to do about it."""
     unchecked: str | None = None
     """The reason if the block could not be validated and the code is not at fault."""
     runs_code: bool = False
@@ -93,7 +95,7 @@ def check_options(
         if inspection.code_fault is not None:
             file, line, message = inspection.code_fault
             where = Location(display_path(FilePath(file), working_directory), line)
-            problems.add(where, hide_in_text(message, secrets))
+            problems.add(where, hide_in_text(message, secrets), inspection.remedy)
         if inspection.unchecked is not None:
             unchecked.setdefault(inspection.unchecked, []).append(name)
     if unchecked:

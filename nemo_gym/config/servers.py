@@ -10,13 +10,14 @@ missing part, because a server that silently does not start is hard to find. A f
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nemo_gym.config.problems import Location, Problem, Problems, did_you_mean
 from nemo_gym.config.tree import DictTree, Scalar, Tree, find_at, remove_at
+from nemo_gym.config.tree import Path as TreePath
 from nemo_gym.names import AGENT_ALIAS, SERVER_KINDS, ServerKind
 from nemo_gym.paths import candidates, search_roots
 
@@ -77,30 +78,41 @@ def drop_placeholders(root: DictTree) -> DictTree:
     return root
 
 
+class FoundServers(NamedTuple):
+    """The servers of a configuration."""
+
+    servers: tuple[ServerInstance, ...]
+    blocks: Sequence[tuple[TreePath, Any]]
+    """Their options, and the blocks of incomplete ones, with their paths: the fault of a block hides no other."""
+
+
 def find_servers(
     root: DictTree,
     data: Mapping[str, Any],
     reserved: Iterable[str],
     working_directory: Path,
     problems: Problems,
-) -> tuple[ServerInstance, ...]:
+) -> FoundServers:
     """Return the servers in `root`. An incomplete block is a problem, or a warning if the user allows it."""
     flaws_are_errors = data.get("error_on_almost_servers", True) is not False
     ignored = set(reserved)
-    servers = []
+    servers: list[ServerInstance] = []
+    blocks: list[tuple[TreePath, Any]] = []
     for name, tree in root.entries.items():
         if name in ignored:
             continue
         found = _read_block(name, tree, data[name], working_directory)
         if isinstance(found, ServerInstance):
             servers.append(found)
+            blocks.append((found.path, found.config))
         elif found is not None and (near := _suggest_server(name, tree, root)):
             problems.add(tree.where, f"There is no server {name!r}.", near)
         elif found is not None and flaws_are_errors and not is_fragment(tree):
             problems.add(found.where, found.message, found.remedy)
+            blocks.append(((name,), data[name]))
         elif found is not None:
             problems.warn(f"{found.where}: {found.message} It is not started.")
-    return tuple(servers)
+    return FoundServers(tuple(servers), blocks)
 
 
 def _suggest_server(name: str, tree: Tree, root: DictTree) -> str | None:

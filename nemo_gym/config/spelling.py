@@ -13,12 +13,13 @@ _BEFORE_QUOTE = re.compile(r'(\\*)("|$)')
 _FLAGS: ContextVar[Mapping[str, tuple[str, bool]] | None] = ContextVar("flags", default=None)
 _BOTH_WAYS = re.compile(r"\+[\w.]+(?:=\S+)?(?: \+[\w.]+=\S+)*\s\(gym:\s(-[^)]*)\)")
 _TWICE = re.compile(r"(?<!\S)(--[\w-]+)\s\(\1\)")
+_LONG_NAME = re.compile(r"\b(gym(?: [a-z-]+){1,2}) \(ng_\w+\)")
 _KEY = re.compile(r'(?<![\w+])\+{1,2}(\w+)(?:=("[^"]*"|[^\s,;)]*[^\s,;).]))?(?![\w.=])')
 
 
 @contextmanager
 def flags_typed(flags: Mapping[str, tuple[str, bool]]) -> Iterator[None]:
-    """Within the block, `spell_keys` writes keys as the options of a short command.
+    """Within the block, `spell_keys` writes keys as the options of a short command, and commands by their short names.
 
     `flags`: key → its option, and whether that takes no value.
     """
@@ -30,9 +31,12 @@ def flags_typed(flags: Mapping[str, tuple[str, bool]]) -> Iterator[None]:
 
 
 def spell_keys(text: str) -> str:
-    """Return a message whose keys are written as the options of the short command that runs, if one does."""
+    """Return a message whose keys are written as the options of the short command that runs, if one does.
+
+    `gym env start (ng_run)` is `gym env start` then.
+    """
     flags = _FLAGS.get()
-    if flags is None or "+" not in text:
+    if flags is None:
         return text
 
     def spell_key(found: re.Match[str]) -> str:
@@ -41,6 +45,7 @@ def spell_keys(text: str) -> str:
             return found[0]
         return flag if is_switch or found[2] is None else " ".join([flag, found[2].strip('"')])
 
+    text = _LONG_NAME.sub(r"\1", text)
     return _TWICE.sub(r"\1", _KEY.sub(spell_key, _BOTH_WAYS.sub(r"\1", text)))
 
 

@@ -250,7 +250,7 @@ def _parse(line: Line, path: Path) -> AnyRow:
         line.content,
         f"{path}:{line.number}",
         code="damaged_input",
-        remedy="+input must name a file of scored rows from ng_collect_rollouts.",
+        remedy="+input must name a file of scored rows from gym eval run (ng_collect_rollouts).",
     )
 
 

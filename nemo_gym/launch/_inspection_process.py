@@ -69,7 +69,8 @@ def _inspect_failure(error: BaseException, script: Path, data: Mapping[str, Any]
     if data.get(RAY_ENVIRONMENT) is not None and (module := _find_missing_module(error)):
         return Inspection(unchecked=f"this machine has no module {module}, which {RAY_ENVIRONMENT} may bring")
     file, line = _find_place(error, script)
-    return Inspection(code_fault=(file, line, f"The code fails: {_describe_error(error)}."))
+    fault = (file, line, f"The code fails: {_describe_error(error)}.")
+    return Inspection(code_fault=fault, remedy=_suggest_package(error))
 
 
 def _unmet_requirements(folder: Path, error: BaseException) -> list[str]:
@@ -89,6 +90,16 @@ def _find_missing_module(error: BaseException) -> str:
     """Return the name of the package that is not installed; empty if none, or this one, is missing."""
     missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     return "" if missing == "nemo_gym" else missing
+
+
+def _suggest_package(error: BaseException) -> str | None:
+    """Return the remedy for a package that is not installed. A missing part of an installed one is a wrong name."""
+    missing = _find_missing_module(error)
+    if not missing or not isinstance(error, ModuleNotFoundError) or error.name != missing:
+        return None
+    return (
+        f"Add {missing}, or the package that has it, to requirements.txt of the server, or correct the name."
+    )
 
 
 def _find_place(error: BaseException, script: Path) -> tuple[str, int | None]:

@@ -44,7 +44,7 @@ def refuse_edits(edits: Collection[str], where: str) -> None:
     raise ConfigError(
         f"{where} runs the code with which it was started, and its files were edited since:\n{listed}\n",
         code="old_code_runs",
-        remedy="Start the gym again: end it (Ctrl-C, or SIGTERM to its process), then gym env start or ng_run. Or use "
+        remedy="Start the gym again: end it (Ctrl-C, or SIGTERM to its process), then gym env start (ng_run). Or use "
         "it as it runs with --use-running-code (+use_running_code=true).",
     )
 

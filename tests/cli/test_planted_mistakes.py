@@ -192,7 +192,7 @@ MISTAKES = (
     Mistake(
         "a missing package",
         START,
-        (f"{FOLDER}/app.py:1", "No module named 'nosuchpackage'"),
+        (f"{FOLDER}/app.py:1", "No module named 'nosuchpackage'", "Add nosuchpackage"),
         {f"{FOLDER}/app.py": f"import nosuchpackage\n{APP}"},
     ),
     Mistake(

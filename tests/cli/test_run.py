@@ -132,6 +132,7 @@ def test_code_that_cannot_be_imported_is_reported_before_anything_starts(project
         "ng_run: 1 problem",
         "resources_servers/small/app.py:1",
         "The code fails: ModuleNotFoundError: No module named 'not_there'.",
+        "-> Add not_there, or the package that has it, to requirements.txt of the server, or correct the name.",
     ]
     assert not (project / ".nemo_gym").exists()
 

@@ -62,6 +62,27 @@ def test_references_are_found_however_deep(folder: Path) -> None:
     assert problem.message == f"{AGENT}.resources_server.judges[0].of: there is no server 'judge'."
 
 
+def test_the_server_of_the_policy_is_offered_where_only_its_url_is_given(folder: Path) -> None:
+    (folder / "weather.yaml").write_text(WEATHER.replace("name: policy_model", "name: policy_modl"))
+    line = ("+config_paths=[weather.yaml]", "+policy_base_url=http://localhost:8000/v1")
+    assert "Did you mean 'policy_model'?" in [problem.remedy for problem in problems_in(folder, *line)]
+    (folder / "weather.yaml").write_text(WEATHER)
+    assert not [p for p in problems_in(folder, *line) if (p.remedy or "").startswith("Did you mean")]
+
+
+def test_a_misspelt_entrypoint_hides_no_wrong_reference_of_its_server(folder: Path) -> None:
+    agent = "small_agent:\n      entrypoint"
+    wrong = WEATHER.replace("name: policy_model", "name: policy_modl").replace(
+        agent, agent.replace("entrypoint", "entrypint")
+    )
+    (folder / "weather.yaml").write_text(wrong)
+    found = [(problem.message, problem.remedy) for problem in problems_in(folder, *LINE)]
+    assert found == [
+        (f"{AGENT} has no `entrypoint`.", "Did you mean `entrypoint` by 'entrypint'?"),
+        (f"{AGENT}.model_server: there is no server 'policy_modl'.", "Did you mean 'policy_model'?"),
+    ]
+
+
 def test_a_reference_without_a_name_is_an_error(folder: Path) -> None:
     (problem,) = problems_in(folder, *LINE, f"~{AGENT}.model_server.name")
     assert problem.message == f"{AGENT}.model_server refers to a server without its name."

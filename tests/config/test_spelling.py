@@ -51,6 +51,8 @@ FLAGS = {"resume_from_cache": ("--resume", True), "format": ("--format", False),
         ('command line: ++format="a b"', "command line: --format a b"),
         ("+resume_from_cache=false", "+resume_from_cache=false"),
         ("--resume (+resume_from_cache=true) continues it", "--resume continues it"),
+        ("Start it with gym env start (ng_run), or wait.", "Start it with gym env start, or wait."),
+        ("the port is taken by pid 7 (ng_run)", "the port is taken by pid 7 (ng_run)"),
         ("+unknown=1, ++a.b.format=x and 1+limit=2 stay", "+unknown=1, ++a.b.format=x and 1+limit=2 stay"),
     ],
 )

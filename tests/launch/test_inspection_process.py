@@ -25,7 +25,7 @@ def test_what_an_implementation_prints_is_no_answer(folder: Path) -> None:
     [
         ("x = 1\nprint(undefined)\n", 2, "NameError: name 'undefined' is not defined"),
         ("def broken(:\n    pass\n", 1, "SyntaxError: invalid syntax"),
-        ("import not_there\n", 1, "ModuleNotFoundError: No module named 'not_there'"),
+        ("import email.not_there\n", 1, "ModuleNotFoundError: No module named 'email.not_there'"),
         ("import json\njson.loads('[')\n", 2, "JSONDecodeError: Expecting value: line 1 column 2 (char 1)"),
         ("import sys\nsys.exit('no')\n", 2, "SystemExit: no"),
     ],
@@ -35,6 +35,15 @@ def test_code_that_fails_is_a_problem_with_its_place(
 ) -> None:
     put_first(folder, text)
     assert only(problems(folder)) == (f"{APP}:{line}", f"The code fails: {message}.", "")
+
+
+def test_a_package_that_is_not_installed_is_a_problem_with_a_remedy(folder: Path) -> None:
+    put_first(folder, "import not_there.part\n")
+    assert only(problems(folder)) == (
+        f"{APP}:1",
+        "The code fails: ModuleNotFoundError: No module named 'not_there'.",
+        "Add not_there, or the package that has it, to requirements.txt of the server, or correct the name.",
+    )
 
 
 def test_a_fault_in_a_module_beside_the_implementation_is_found_there(folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from nemo_gym.cli import verbs
-from nemo_gym.cli.command import ExitCode, report, tell, typed_as
+from nemo_gym.cli.command import ExitCode, asks_for, report, tell, typed_as
 from nemo_gym.cli.short.translation import GymLine, add_search_dirs, split_arguments
 from nemo_gym.cli.short.verb import Verb
 from nemo_gym.cli.short.verbs import GROUPS, TOP
@@ -23,7 +23,9 @@ from nemo_gym.config.spelling import flags_typed
 from nemo_gym.failures import GymError
 
 INTRODUCTION = "Train and evaluate language-model agents in environments."
-LONG_COMMANDS = "gym help lists the commands behind these verbs. Each accepts all of its keys as +key=value."
+LONG_COMMANDS = (
+    "Each verb takes more keys as +key=value, and +help=true lists them. gym help lists the long commands."
+)
 
 
 class VerbCommand(click.Command):
@@ -134,7 +136,6 @@ _HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 def _command(verb: Verb) -> click.Command:
     usage = " ".join(part for part in (verb.arguments, "[+key=value]...") if part)
-    command = f"ng_{verb.command}"
     return VerbCommand(
         None,
         params=[
@@ -149,7 +150,7 @@ def _command(verb: Verb) -> click.Command:
         callback=partial(_run_verb, verb),
         help=verb.summary,
         short_help=verb.summary,
-        epilog=f"Example:\n\n\b\n  {verb.example}\n\n`{command} --help` lists all keys, for +key=value.",
+        epilog=f"Example:\n\n\b\n  {verb.example}\n\n+help=true lists all keys, for +key=value.",
         context_settings=_HELP_OPTIONS,
     )
 
@@ -163,6 +164,11 @@ def _complete(verb: Verb, _: click.Context, __: click.Parameter, typed: str) -> 
 def _run_verb(verb: Verb, arguments: Sequence[str], **values: Any) -> None:
     path = click.get_current_context().command_path
     names, extras = split_arguments(arguments)
+    if asks_for(extras, "help"):
+        from nemo_gym.cli.usage import render_keys
+
+        click.echo(render_keys(import_module(f"nemo_gym.cli.{verb.command}").COMMAND, path))
+        return
     add_search_dirs(values.get("search_dir", ()))
     try:
         line = GymLine(verb.command, values, _overrides(verb, values), names, extras, verb.arguments)

@@ -54,6 +54,7 @@ REPOSITORY = Flag("--repo-id", "OWNER/NAME", "Repository on the hub.")
 ARTIFACT = Flag("--artifact", "FILE", "File in the repository.", key="artifact_fpath")
 STORAGE = Flag("--storage", "hf", "Where it is: the Hugging Face hub.", key="")
 SERVER = Flag("--resources-server", "NAME", "A resources server.", key="", form="texts")
+EXPORT_FORMATS = "sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai or atif."
 
 DATASET = {
     **TASK_FOLDERS,
@@ -271,7 +272,7 @@ EVAL = {
         arguments="FILE...",
         translate=names_as("input"),
         flags=(
-            Flag("--format", "NAME", "sft, dpo, grpo and others: docs/export.md."),
+            Flag("--format", "NAME", EXPORT_FORMATS),
             Flag("--rollouts", "FILE", "Scored rows.", key="input"),
             Flag("--output -o", "FILE", "File to write."),
             JSON,

@@ -22,7 +22,7 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import IsPlanned, read_finished, read_line_identity
 from nemo_gym.rollouts.output.manifest import AllowedChanges, Change, Manifest, refuse_changes
 from nemo_gym.rollouts.output.packed_file import append_to
-from nemo_gym.rollouts.output.run_facts import read_facts
+from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
 from nemo_gym.rollouts.plan.compression import build_journal_path, holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rows.compose import fail_row
@@ -70,6 +70,11 @@ class Journal:
     def previous_start(self) -> Mapping[str, Any] | None:
         """The manifest's record of the start before this one; None for the first."""
         return self._manifest.starts[-2] if self.resumed else None
+
+    @property
+    def facts(self) -> RunFacts:
+        """The facts of the run in all of its starts."""
+        return read_facts(self._manifest.identity, self._manifest.starts)
 
     def add_row(self, line: bytes) -> None:
         self._rows.append(line if self._scored_by is None else mark_code(line, self._scored_by))

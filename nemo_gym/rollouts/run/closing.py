@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from nemo_gym.config.spelling import spell_keys
 from nemo_gym.metrics import describe_times
 from nemo_gym.rollouts.output.manifest import describe_repository
+from nemo_gym.rollouts.output.run_facts import RunFacts
 from nemo_gym.rollouts.run.failure_groups import failure_lines
 from nemo_gym.rollouts.run.progress import duration
 from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _SHOWN_K = 3
 _SHOWN_CALLS = 5
+_MODEL_COLUMNS = 80
+"""The most columns of the line that names the model; the manifest has the whole names."""
 _ONLY_KNOWN = ("tokens", "seconds")
 """Columns that are left out if no agent has a figure."""
 _OVERALL = "overall: counts are of all agents; the other figures are the means of those of the agents"
@@ -113,7 +116,7 @@ def _cells(agent: AgentSummary, ks: Sequence[int], *, is_best: bool) -> list[str
         *(f"{count:,}" for count in counts),
         "-" if agent.mean_reward is None else write_number(agent.mean_reward),
         " to ".join(map(write_number, agent.ci95)) if agent.ci95 else "-",
-        *(write(agent.pass_at.get(k)) + ("*" if agent.short_tasks.get(k) else "") for k in ks),
+        *(write(agent.pass_at.get(k)) + ("*" if _count_short(agent, k) else "") for k in ks),
         "-" if agent.tokens is None else f"{agent.tokens:,.0f}",
         "-" if agent.times is None else f"{agent.times.seconds:.3g}",
         _percent(agent.coverage),
@@ -126,6 +129,11 @@ def _choose_shown_k(agents: Sequence[AgentSummary]) -> list[int]:
     return ks if len(ks) <= _SHOWN_K else [ks[0], max(k for k in ks if 2 * k <= ks[-1]), ks[-1]]
 
 
+def _count_short(agent: AgentSummary, k: int) -> int:
+    """Return how many tasks pass@k leaves out; none if no task has a reward, because there is no figure to mark."""
+    return 0 if agent.mean_reward is None else agent.short_tasks.get(k, 0)
+
+
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{write_number(value, 1)} %"
 
@@ -134,12 +142,21 @@ def _write_best(value: float | None) -> str:
     return "-" if value is None else write_number(value / 100)
 
 
+def _describe_model(facts: RunFacts) -> Iterator[str]:
+    """Yield the line that names the models of a run, and the sampling of its command line."""
+    if facts.models:
+        sampling = ", ".join(f"{name} {value}" for name, value in facts.sampling.items())
+        line = " ".join(f"model: {', '.join(facts.models)}{f' · {sampling}' if sampling else ''}".split())
+        yield line if len(line) <= _MODEL_COLUMNS else f"{line[: _MODEL_COLUMNS - 1]}…"
+
+
 def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     counters = summary.counters
     rate = f", {counters.scored / summary.seconds:.1f}/s" if counters.scored and summary.seconds > 0 else ""
     earlier = f" ({counters.finished_before:,} existed before)" if counters.finished_before else ""
     yield ""
     yield f"{_write_count(counters.scored, 'row', 'rows')} in {duration(summary.seconds)}{rate}{earlier}"
+    yield from _describe_model(summary.facts)
     if counters.auto:
         yield f"auto: {counters.auto.describe()}"
     yield from describe_times([agent.times for agent in summary.agents if agent.times is not None])
@@ -179,7 +196,7 @@ def _marks(
     titles = table[0].plain.split() if table else []
     tasks = sum(agent.tasks for agent in agents)
     short = {
-        k: sum(agent.short_tasks.get(k, 0) for agent in agents)
+        k: sum(_count_short(agent, k) for agent in agents)
         for k in _choose_shown_k(agents)
         if {f"{family}@{k}" for family in _FAMILY.values()} & {*titles}
     }

@@ -113,8 +113,7 @@ class RunExecution:
         started = monotonic()
         try:
             await self._run_plan(plan, attempter, display or Display())
-            seconds = monotonic() - started
-            estimate = self._end_draws()
+            seconds, estimate = monotonic() - started, self._end_draws()
             results, missing = await self._write_metrics(plan)
             average = await asyncio.to_thread(self.metrics.average, self.planned)
         except BaseException as error:
@@ -134,6 +133,7 @@ class RunExecution:
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
             notes=[*notes(), *self.journal.notes, *missing, *self._describe_limits(), *durable],
+            facts=self.journal.facts,
             repository=self.gym.repository,
             must_be_complete=self.options.require_complete,
             estimate=estimate,

@@ -21,6 +21,7 @@ from nemo_gym.metrics import (
     reward_interval,
 )
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.run_facts import RunFacts
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.failure_groups import FailureGroup
 from nemo_gym.rollouts.run.stopping import StopReason
@@ -98,6 +99,8 @@ class CollectSummary:
     invalid_rows: int = 0
     """Malformed rows of the dataset that were skipped."""
     notes: list[str] = field(default_factory=list)
+    facts: RunFacts = field(default_factory=RunFacts)
+    """The models and the sampling of the manifest."""
     repository: Mapping[str, Any] | None = None
     """The commit of the git repository in which the gym was started, and whether its files differ (`dirty`)."""
     must_be_complete: bool = False

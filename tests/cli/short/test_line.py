@@ -109,7 +109,9 @@ def test_a_configuration_is_resolved_without_its_secrets(tmp_path: Path) -> None
     assert "canary" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("line", ["--help", "list", "eval run --help", "help", "run --help"])
+@pytest.mark.parametrize(
+    "line", ["--help", "list", "eval run --help", "eval run +help=true", "help", "run --help"]
+)
 def test_a_closed_pipe_prints_no_traceback(tmp_path: Path, line: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -185,3 +187,19 @@ def test_messages_name_the_flags_of_the_verb(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "Write --format <value>." in done.stderr
     assert "+" not in done.stderr
+
+
+def test_the_help_of_a_verb_names_a_way_to_all_keys_without_another_command(tmp_path: Path) -> None:
+    helped = gym(tmp_path, "eval", "export", "--help").stdout
+    assert "+help=true lists all keys" in helped
+    assert "ng_" not in helped + gym(tmp_path, "--help").stdout
+    done = gym(tmp_path, "eval", "export", "+help=true")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("gym eval export: all keys, written as +key=value.")
+    assert "  min_reward  (number" in done.stdout
+
+
+def test_a_verb_names_other_verbs_by_their_short_names(tmp_path: Path) -> None:
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    done = gym(tmp_path, "env", "status", XDG_RUNTIME_DIR=str(tmp_path / "runtime"))
+    assert done.stdout == "no gym is running; start one with gym env start\n"

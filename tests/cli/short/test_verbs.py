@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from importlib import import_module
 
+import click
 import pytest
 
 from nemo_gym import cli
@@ -13,9 +14,11 @@ from nemo_gym.cli.command import ConfigCommand
 from nemo_gym.cli.short.flags import MODEL
 from nemo_gym.cli.short.line import parser
 from nemo_gym.cli.short.verb import Verb
-from nemo_gym.cli.short.verbs import GROUPS, TOP
+from nemo_gym.cli.short.verbs import EXPORT_FORMATS, GROUPS, TOP
+from nemo_gym.cli.usage import render_keys
 from nemo_gym.config.keys import GlobalKeys
 from nemo_gym.config.pydantic_problems import list_keys
+from nemo_gym.export.formats import NAMES
 
 VERBS = {**TOP} | {
     f"{group} {name}": verb for group, (_, verbs) in GROUPS.items() for name, verb in verbs.items()
@@ -55,3 +58,17 @@ def test_summaries_are_one_sentence() -> None:
         return verb.summary.endswith(".") and len(verb.summary) <= 65
 
     assert [name for name, verb in VERBS.items() if not is_sentence(verb)] == []
+
+
+def test_the_help_of_exports_lists_every_format() -> None:
+    assert tuple(EXPORT_FORMATS.removesuffix(".").replace(" or ", ", ").split(", ")) == NAMES
+    command = parser().commands["eval"].commands["export"]  # type: ignore[attr-defined]
+    helped = " ".join(command.get_help(click.Context(command)).split())
+    assert EXPORT_FORMATS in helped
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_all_keys_of_a_verb_are_told(name: str) -> None:
+    command = import_module(f"nemo_gym.cli.{VERBS[name].command}").COMMAND
+    told = render_keys(command, f"gym {name}")
+    assert [key for key in list_keys(command.keys) if f"  {key}  (" not in told] == []

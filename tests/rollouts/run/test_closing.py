@@ -11,6 +11,7 @@ import pytest
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.metrics import FailedCalls
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.run_facts import RunFacts
 from nemo_gym.rollouts.run.closing import print_summary
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.stopping import StopReason
@@ -152,6 +153,19 @@ def test_the_mark_is_explained_for_the_columns_that_are_shown() -> None:
     assert [line for line in wide if line.startswith("* without")]
 
 
+def test_no_figure_is_marked_where_no_task_has_a_reward() -> None:
+    failed = replace(
+        AGENT, tasks=5, mean_reward=None, ci95=None, pass_at={}, short_tasks={1: 5}, coverage=0.0
+    )
+    _, row, *rest = printed(a_summary(failed))
+    assert "*" not in row
+    assert not [line for line in rest if line.startswith("*")]
+    lines = printed(a_summary(replace(AGENT, agent="a"), failed))
+    assert [line for line in lines if line.startswith("*")] == [
+        "* without the tasks that have fewer than k rewards, counted for each agent: 9 of 125 at k = 4"
+    ]
+
+
 def test_notes_files_and_the_next_step_are_printed(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text("{}\n")
     stop = StopReason("systemic_failure", "the engine is gone", "Start it.")
@@ -172,6 +186,18 @@ def test_notes_files_and_the_next_step_are_printed(tmp_path: Path) -> None:
 def test_no_color_leaves_no_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in "\n".join(printed(a_summary(AGENT)))
+
+
+def test_the_model_and_the_sampling_are_one_line_of_at_most_80_columns() -> None:
+    facts = RunFacts(("Qwen/Qwen3-8B",), sampling={"temperature": 0.7, "top_p": 1})
+    assert "model: Qwen/Qwen3-8B · temperature 0.7, top_p 1" in printed(
+        replace(a_summary(AGENT), facts=facts)
+    )
+    assert "model: a, b" in printed(replace(a_summary(AGENT), facts=RunFacts(("a", "b"))))
+    long = RunFacts(("m" * 60,), sampling={"metadata": {"extra_body": "x\n" * 60}})
+    (line,) = (each for each in printed(replace(a_summary(AGENT), facts=long), 80) if "model:" in each)
+    assert (len(line), line[-1]) == (80, "…")
+    assert not [each for each in printed(a_summary(AGENT)) if each.startswith("model:")]
 
 
 def test_the_commit_of_the_users_repository_is_printed() -> None:

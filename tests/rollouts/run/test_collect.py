@@ -142,6 +142,7 @@ async def test_a_run_leaves_rows_inputs_metrics_and_a_manifest(tmp_path: Path) -
     manifest = orjson.loads(out(tmp_path, "_run.json").read_bytes())
     (start,) = manifest["starts"]
     assert (start["end"], start["planned"], start["logs"]) == ("complete", 8, "../logs")
+    assert summary.facts.models == ("small",)
     assert manifest["identity"]["config"]["policy_model"] == {
         "responses_api_models": {"vllm": {"model": "small"}}
     }
