@@ -23,3 +23,11 @@ def test_all_records_are_deleted_and_nothing_else(tmp_path: Path, capsys: pytest
     assert told["attempts"] == 2
     assert told["bytes"] > 0
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_one_attempt_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    leave_attempt(tmp_path / "out_attempts" / "0.0.a0", answered=1)
+    with pytest.raises(SystemExit) as ended:
+        main([f"+input_jsonl_fpath={tmp_path / 'out.jsonl'}"])
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("deleted the records of 1 attempt (")
