@@ -47,6 +47,11 @@ def write_number(value: float, places: int = 3) -> str:
     return f"{value:.{places}f}" if abs(value) < _LONG else f"{value:.{places}e}"
 
 
+def write_count(count: int, one: str, many: str) -> str:
+    """Return a count with its noun: `1 row`, `1,250 rows`."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
 INTERVAL_MEANING = "intervals: of the mean of all tasks like these, clustered by task"
 """The line below a table of runs: an interval of the mean of these tasks alone would be narrower."""
 

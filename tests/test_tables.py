@@ -18,6 +18,7 @@ from nemo_gym.tables import (
     table_lines,
     terminal_width,
     wrap_phrases,
+    write_count,
     write_number,
 )
 
@@ -150,3 +151,8 @@ def test_titles_lose_the_words_with_which_all_of_them_begin() -> None:
     assert build_cut([beginning, beginning])(beginning) == beginning
     assert build_cut(["a b", "a c"])("a b") == "a b"
     assert build_cut([])("x") == "x"
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    counts = (0, 1, 1250)
+    assert [write_count(count, "row", "rows") for count in counts] == ["0 rows", "1 row", "1,250 rows"]

@@ -29,6 +29,7 @@ def forget_attempts(keys: ForgetKeys) -> int:
     from nemo_gym.rollouts.output.attempt_records import delete_all
     from nemo_gym.rollouts.output.files import RunFiles
     from nemo_gym.rollouts.output.journal import refuse_running
+    from nemo_gym.tables import write_count
 
     files = RunFiles.from_output(Path(keys.input_jsonl_fpath))
     if not (files.attempts.exists() or files.manifest.exists()):
@@ -40,7 +41,8 @@ def forget_attempts(keys: ForgetKeys) -> int:
     if keys.as_json:
         print(json.dumps(deleted._asdict()))
     else:
-        print(f"deleted the records of {deleted.attempts:,} attempts ({deleted.bytes:,} bytes)")
+        attempts = write_count(deleted.attempts, "attempt", "attempts")
+        print(f"deleted the records of {attempts} ({deleted.bytes:,} bytes)")
     return ExitCode.COMPLETE
 
 

@@ -168,14 +168,14 @@ def _find_input(keys: ReverifyKeys, config: GlobalConfig) -> Path:
             raise ConfigError("`task_rows` needs `input_format=atif`", code="no_trajectories")
         return given
     from nemo_gym.rollouts.lookback.trajectories import read_rows, read_task_rows
-    from nemo_gym.rollouts.output.files import find_ending
+    from nemo_gym.rollouts.output.files import find_stem
     from nemo_gym.rollouts.output.inputs import refuse_inputs
     from nemo_gym.rollouts.plan.dataset import locate
 
     tasks = read_task_rows(locate(Path(keys.task_rows))) if keys.task_rows is not None else {}
     found = read_rows(given, tasks, _find_agent(config))
     output = Path(keys.output_jsonl_fpath)
-    rows = output.with_name(f"{output.name.removesuffix(find_ending(output) or '')}_trajectories.jsonl")
+    rows = output.with_name(f"{find_stem(output)}_trajectories.jsonl")
     refuse_inputs([rows], [given])
     found.write(rows)
     print(f"{given}: {found.describe()}; their rows are in {rows}", file=sys.stderr)

@@ -90,6 +90,8 @@ def _describe(found: TellingTasks) -> Iterator[str]:
             "They were chosen on these runs, which they fit better than others, and models that do not differ have no "
             "rank to keep: check the set with runs of other models."
         )
+    elif models > 1 and found.has_equal_models:
+        yield "Each task has the same score of all models, so no set of tasks ranks them."
     elif models > 1:
         yield "No smaller set ranks the models the same in nine of ten resampled runs."
     yield from (f"note: {note}" for note in found.notes)

@@ -70,13 +70,14 @@ def show_rollouts(keys: ViewKeys) -> int:
 def read_trajectories(places: Sequence[Path], folder: Path) -> list[Path]:
     """Return the places, with a file of rows in `folder` in the place of each one of trajectories."""
     from nemo_gym.rollouts.lookback.trajectories import holds_trajectories, read_rows
+    from nemo_gym.rollouts.output.files import find_stem
 
     found = []
     for number, place in enumerate(places):
         if holds_trajectories(place):
             rows = read_rows(place)
             print(f"{place}: {rows.describe()}", file=sys.stderr)
-            name = place.name.partition(".")[0] or "trajectories"
+            name = find_stem(place).removesuffix(".json") or "trajectories"
             place = folder / str(number) / f"{name}.jsonl"
             rows.write(place)
         found.append(place)

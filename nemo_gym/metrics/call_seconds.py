@@ -18,6 +18,8 @@ from nemo_gym.tables import write_seconds
 
 _MEAN = "mean/call_seconds/"
 _SHARE_SHOWN = 0.005
+_BEFORE = "queue"
+"""The phase before a rollout's seconds begin."""
 
 
 @dataclass(slots=True)
@@ -80,16 +82,26 @@ class TimeAccount:
         return None if verify is None else SlowCall(self.agent, "verify", verify)
 
     def __str__(self) -> str:
-        whole = sum(self.phases.values())
-        shares = [
-            f"{name} {100 * seconds / whole:.0f} %"
-            for name, seconds in self.phases.items()
-            if whole > 0 and seconds / whole >= _SHARE_SHOWN
-        ]
         tokens = "" if self.tokens is None else f" and {self.tokens:,.0f} tokens"
-        return f"{self.agent}: {write_seconds(self.seconds)}{tokens} a rollout" + (
-            f" ({', '.join(shares)})" if shares else ""
+        shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in self._measure_shares().items())
+        told = f" ({shares})" if shares else ""
+        waited = self.phases.get(_BEFORE, 0.0)
+        before = (
+            f" after {write_seconds(waited)} in the queue" if waited > _SHARE_SHOWN * self.seconds else ""
         )
+        return f"{self.agent}: {write_seconds(self.seconds)}{tokens} a rollout{told}{before}"
+
+    def _measure_shares(self) -> dict[str, float]:
+        """Return the shares of the rollout's seconds that show.
+
+        Calls at the same time count each, so that shares may add up to more than 1.
+        """
+        inside = {name: seconds for name, seconds in self.phases.items() if name != _BEFORE}
+        if not inside or self.seconds <= 0:
+            return {}
+        inside["other"] = self.seconds - sum(inside.values())
+        shares = {name: seconds / self.seconds for name, seconds in inside.items()}
+        return {name: share for name, share in shares.items() if share >= _SHARE_SHOWN}
 
 
 def read_time_account(agent: str, metrics: Mapping[str, Any]) -> TimeAccount | None:

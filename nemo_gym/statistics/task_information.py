@@ -129,14 +129,18 @@ def choose_smaller_set(
 
     Rewards are resampled with replacement within each task and model (Efron 1979, the bootstrap), so that a ranking
     that chance made does not count. The size is the smallest of a series, each a quarter larger, whose agreement is
-    reached. None if there are fewer than two models with all tasks, or if none but the whole set agrees so often.
+    reached. None if there are fewer than two models with all tasks, if these have the same mean in each task, or if
+    none but the whole set agrees so often.
     """
     models = sorted(set.intersection(*(set(each) for each in tasks)) if tasks else ())
     usable = [place for place, each in enumerate(tasks) if all(each[model] for model in models)]
-    if len(models) < 2 or not usable:
+    if len(models) < 2:
+        return None
+    spreads = {place: _spread([mean(tasks[place][model]) for model in models]) for place in usable}
+    if not any(spreads.values()):
         return None
     rng = random.Random(seed)
-    order = sorted(usable, key=lambda place: -_spread([mean(tasks[place][model]) for model in models]))
+    order = sorted(usable, key=lambda place: -spreads[place])
     drawn = [
         [
             [mean(rng.choices(tasks[place][model], k=len(tasks[place][model]))) for model in models]

@@ -35,3 +35,11 @@ def test_the_records_of_a_run_that_goes_on_stay(tmp_path: Path, capsys: pytest.C
     assert ended.value.code == 2
     assert "another process is writing" in capsys.readouterr().err
     assert (tmp_path / "out_attempts" / "0.0.a0").exists()
+
+
+def test_one_attempt_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    leave_attempt(tmp_path / "out_attempts" / "0.0.a0", answered=1)
+    with pytest.raises(SystemExit) as ended:
+        main([f"+input_jsonl_fpath={tmp_path / 'out.jsonl'}"])
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("deleted the records of 1 attempt (")

@@ -36,3 +36,16 @@ def test_few_models_say_little(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run(f"+runs=[{','.join(map(str, paths))}]") == 0
     printed = capsys.readouterr().out
     assert "from four models on" in printed
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_tasks_with_one_score_rank_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rate: float
+) -> None:
+    paths = store_models(tmp_path, {"a": rate, "b": rate, "c": rate}, tasks=6, repeats=2)
+    assert run(f"+runs=[{','.join(map(str, paths))}]") == 0
+    printed = capsys.readouterr().out
+    assert "Each task has the same score of all models, so no set of tasks ranks them." in printed
+    assert "rank the models as all do" not in printed
+    assert run(f"+runs=[{','.join(map(str, paths))}]", "+json=true") == 0
+    assert json.loads(capsys.readouterr().out)["smaller_set"] is None

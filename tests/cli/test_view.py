@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.cli.view import read_trajectories
 from tests.sources.atif.test_reading import answers, asks, trajectory
 
 ROW = '{"_ng_task_index":0,"_ng_rollout_index":0,"reward":0.5,"response":{"output":[]}}\n'
@@ -84,3 +85,11 @@ def test_trajectories_are_shown_as_rows(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "run.json: 1 trajectories: 0 of this gym, 1 of other programs" in ended.stderr
     assert "a foreign answer" in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+def test_trajectories_keep_the_dots_of_their_names(tmp_path: Path) -> None:
+    places = [tmp_path / "t_0.json", tmp_path / "t_0.3.json"]
+    for place in places:
+        place.write_text(json.dumps(trajectory(asks(), answers("an answer"))))
+    found = read_trajectories(places, tmp_path / "rows")
+    assert [path.name for path in found] == ["t_0.jsonl", "t_0.3.jsonl"]

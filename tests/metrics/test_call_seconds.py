@@ -43,10 +43,24 @@ def test_the_slowest_tool_and_verifier_of_several_agents_are_named() -> None:
     accounts = [read_time_account("digger", slow_tool), read_time_account("judge", slow_verifier)]
     assert list(describe_times([each for each in accounts if each])) == [
         "time: digger: 2 s a rollout (model 25 %, tools 75 %); judge: 2.5 s a rollout "
-        "(queue 17 %, model 17 %, verify 67 %)",
+        "(model 20 %, verify 80 %) after 0.5 s in the queue",
         "slowest, waits and starts of workers included: tool `dig` of digger (1.5 s a call), "
         "verifier of judge (2 s a call)",
     ]
+
+
+def test_shares_are_of_the_seconds_beside_them() -> None:
+    rows = [a_row(0, ("m", "/v1/responses", 0.02), seed_session=0.02, verify=0.08, total=0.2)]
+    assert (
+        str(read_time_account("a", metrics_of(*rows)))
+        == "a: 0.2 s a rollout (model 10 %, verify 40 %, other 50 %)"
+    )
+    both = [("a", "/dig", 1.5), ("a", "/look", 1.5)]
+    assert (
+        str(read_time_account("a", metrics_of(a_row(0, *both, total=2.0))))
+        == "a: 2 s a rollout (tools 150 %)"
+    ), "calls at the same time"
+    assert str(read_time_account("a", {"mean/seconds": 2.0})) == "a: 2 s a rollout"
 
 
 def test_the_tokens_of_a_rollout_are_beside_its_seconds() -> None:

@@ -90,3 +90,9 @@ def test_noise_has_no_smaller_set() -> None:
     assert choose_smaller_set([{"a": [1.0]}]) is None
     alike = [{model: [0.0, 1.0] for model in "abcdef"} for _ in tasks]
     assert choose_smaller_set(alike) is None
+
+
+def test_models_with_the_same_mean_in_each_task_have_no_rank_to_keep() -> None:
+    assert choose_smaller_set([{"a": [0.0] * 2, "b": [0.0] * 2} for _ in range(6)]) is None
+    assert choose_smaller_set([{"a": [float(task % 2)], "b": [float(task % 2)]} for task in range(6)]) is None
+    assert choose_smaller_set([{"a": [1.0]}, {"b": [0.0]}]) is None, "no model has all tasks"

@@ -16,6 +16,7 @@ from nemo_gym.metrics.estimators import clip_interval, confidence_interval, mean
 from nemo_gym.rows.parts import read_fork_group
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.statistics.distributions import find_rate_interval
+from nemo_gym.tables import write_count
 
 if TYPE_CHECKING:
     from nemo_gym.rollouts.lookback.forks import Parent
@@ -36,7 +37,8 @@ class ForkValue(NamedTuple):
     """The limits of an interval with a confidence of 95 %."""
 
     def __str__(self) -> str:
-        return f"{self.group}: {self.mean:.3f} ({self.low:.3f} to {self.high:.3f}) of {self.forks:,} forks"
+        forks = write_count(self.forks, "fork", "forks")
+        return f"{self.group}: {self.mean:.3f} ({self.low:.3f} to {self.high:.3f}) of {forks}"
 
 
 def estimate_value(group: str, rewards: list[float]) -> ForkValue:

@@ -58,6 +58,7 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in, replace_identity
 from nemo_gym.rows.parts import read_agent
 from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
+from nemo_gym.tables import write_count
 from nemo_gym.transport import Caller
 from nemo_gym.transport.directory import server_block
 
@@ -161,7 +162,7 @@ def _build_parent(
     wanted = turn if turn >= 0 else len(calls) + turn
     if not 0 <= wanted <= len(calls):
         raise ConfigError(
-            f"{identity} has {len(calls)} answered calls, and no turn {turn}",
+            f"{identity} has {write_count(len(calls), 'answered call', 'answered calls')}, and no turn {turn}",
             code="turn_out_of_range",
             remedy=f"Choose --turn from 0 to {len(calls)}, or from -{len(calls)} to -1.",
         )
@@ -436,9 +437,11 @@ def _count_planned(forks: Sequence[tuple[PlannedAttempt, Parent, int]]) -> dict[
 def describe_cost(parents: Sequence[Parent], forks: int) -> Iterator[str]:
     """Yield the calls and tokens that forks share and pay, one line per parent."""
     for parent in parents:
-        calls = sum(parent.calls.values())
+        calls = write_count(sum(parent.calls.values()), "call", "calls")
+        tokens = write_count(parent.shared_tokens, "sampled token", "sampled tokens")
+        share, make = ("shares", "makes") if forks == 1 else ("share", "make")
         yield (
-            f"{parent.identity}: {forks:,} forks after call {parent.turn} share {calls:,} calls "
-            f"({parent.shared_tokens:,} sampled tokens) and make about {forks * parent.later_calls:,} "
+            f"{parent.identity}: {write_count(forks, 'fork', 'forks')} after call {parent.turn} {share} {calls} "
+            f"({tokens}) and {make} about {forks * parent.later_calls:,} "
             f"({forks * parent.later_tokens:,})"
         )

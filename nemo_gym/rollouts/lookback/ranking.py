@@ -32,6 +32,7 @@ from nemo_gym.rollouts.lookback.score_tables import (
     split_by_agent,
 )
 from nemo_gym.rollouts.lookback.task_clusters import TaskKey
+from nemo_gym.rollouts.output.files import find_stem
 from nemo_gym.statistics.multiplicity import (
     ADJUSTMENTS,
     PairedTest,
@@ -123,7 +124,7 @@ def rank_runs(paths: Sequence[Path], *, score: str | None = None, adjustment: st
     """Rank the models of several runs, or the agents of one. Raises `ConfigError` if there is nothing to compare."""
     tables = read_tables(paths, score)
     if len(tables) == 1:
-        tables = split_by_agent(tables[0], tables[0].path.name.split(".")[0])
+        tables = split_by_agent(tables[0], find_stem(tables[0].path))
     if len(tables) < 2:
         raise ConfigError(
             f"{paths[0]} has one agent: there is nothing to rank",

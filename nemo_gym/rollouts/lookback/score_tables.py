@@ -23,7 +23,7 @@ from nemo_gym.rollouts.lookback.task_clusters import (
     find_uneven,
     join_copies,
 )
-from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.files import RunFiles, find_stem
 from nemo_gym.rollouts.output.inputs import refuse_repeats
 from nemo_gym.rollouts.output.manifest import Manifest, digest
 from nemo_gym.rollouts.output.run_facts import RunFacts, read_facts
@@ -191,17 +191,24 @@ def name_run(path: Path, manifest: Manifest | None) -> str:
 
 
 def label_runs(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
-    """Return a label for each run. Runs of the same name get those of their files as well, or else a number."""
-    stems = [path.name.split(".")[0] for path in paths]
-    counts = Counter(names)
-    labels = [
-        f"{name} ({stem})" if counts[name] > 1 and name != stem else name
-        for name, stem in zip(names, stems, strict=True)
-    ]
-    counts = Counter(labels)
-    return [
-        f"{label} #{number}" if counts[label] > 1 else label for number, label in enumerate(labels, start=1)
-    ]
+    """Return a label for each run. Runs of the same name get those of their files as well."""
+    labels = list(names)
+    for name in {name for name, count in Counter(names).items() if count > 1}:
+        places = [place for place, each in enumerate(names) if each == name]
+        files = _tell_apart([paths[place] for place in places])
+        for place, file in zip(places, files, strict=True):
+            labels[place] = file if name == find_stem(paths[place]) else f"{name} ({file})"
+    return labels
+
+
+def _tell_apart(paths: Sequence[Path]) -> list[str]:
+    """Return the names of files, with as many folders as tell them apart, or else the whole paths."""
+    wholes = [path.absolute().parent / find_stem(path) for path in paths]
+    for depth in range(1, max(len(whole.parts) for whole in wholes)):
+        files = [str(Path(*whole.parts[-depth:])) for whole in wholes]
+        if len({*files}) == len(files):
+            return files
+    return list(map(str, paths))
 
 
 def split_by_agent(table: ScoreTable, environment: str) -> list[ScoreTable]:

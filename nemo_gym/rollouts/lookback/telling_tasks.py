@@ -54,6 +54,13 @@ class TellingTasks:
     notes: list[str]
     """The sentences of the runs' accounts."""
 
+    @property
+    def has_equal_models(self) -> bool:
+        """Return whether each task has the same mean score of all models, so that nothing ranks these."""
+        return all(
+            len(task.means) == len(self.models) and len({*task.means.values()}) == 1 for task in self.tasks
+        )
+
     def count_kinds(self) -> dict[TaskKind, int]:
         """Return the number of tasks of each kind."""
         counts = Counter(task.information.kind for task in self.tasks)

@@ -272,6 +272,11 @@ def find_ending(path: Path) -> str | None:
     return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
 
 
+def find_stem(path: Path) -> str:
+    """Return the name of a file of rows without its ending, of which no other dot is a part."""
+    return path.name.removesuffix(find_ending(path) or "")
+
+
 def _first_free(name: Callable[[int], Path]) -> Path:
     return next(
         path for path in map(name, count(1)) if not (path.exists() or build_journal_path(path).exists())

@@ -13,7 +13,7 @@ from nemo_gym.rollouts.output.run_facts import RunFacts
 from nemo_gym.rollouts.run.failure_groups import failure_lines
 from nemo_gym.rollouts.run.progress import duration
 from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
-from nemo_gym.tables import INTERVAL_MEANING, write_number
+from nemo_gym.tables import INTERVAL_MEANING, write_count, write_number
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -155,7 +155,7 @@ def _write_closing_lines(summary: CollectSummary) -> Iterator[str]:
     rate = f", {counters.scored / summary.seconds:.1f}/s" if counters.scored and summary.seconds > 0 else ""
     earlier = f" ({counters.finished_before:,} existed before)" if counters.finished_before else ""
     yield ""
-    yield f"{_write_count(counters.scored, 'row', 'rows')} in {duration(summary.seconds)}{rate}{earlier}"
+    yield f"{write_count(counters.scored, 'row', 'rows')} in {duration(summary.seconds)}{rate}{earlier}"
     yield from _describe_model(summary.facts)
     if counters.auto:
         yield f"auto: {counters.auto.describe()}"
@@ -216,17 +216,17 @@ def _losses(summary: CollectSummary) -> Iterator[str]:
     when = " in this start" if counters.finished_before else ""  # the table counts all starts
     if counters.truncated:
         reasons = _write_reasons(counters.truncations)
-        yield f"{_write_count(counters.truncated, 'rollout was', 'rollouts were')} truncated{when}{reasons}"
+        yield f"{write_count(counters.truncated, 'rollout was', 'rollouts were')} truncated{when}{reasons}"
     if counters.cancelled:
-        yield f"{_write_count(counters.cancelled, 'rollout was', 'rollouts were')} cancelled{when}"
+        yield f"{write_count(counters.cancelled, 'rollout was', 'rollouts were')} cancelled{when}"
     if summary.invalid_rows:
-        yield f"{_write_count(summary.invalid_rows, 'malformed row was', 'malformed rows were')} skipped"
+        yield f"{write_count(summary.invalid_rows, 'malformed row was', 'malformed rows were')} skipped"
     calls = summary.failed_tool_calls
     yield from map(str, calls[:_SHOWN_CALLS])
     if hidden := calls[_SHOWN_CALLS:]:
         yield f"… and {sum(each.failed for each in hidden):,} tool calls by {len(hidden)} other causes"
     if counters.failed:
-        yield f"{_write_count(counters.failed, 'rollout', 'rollouts')} failed{when}:"
+        yield f"{write_count(counters.failed, 'rollout', 'rollouts')} failed{when}:"
         logs = _show_folder(summary.logs)
         yield from (f"  {line}" for line in failure_lines(summary.failures, logs))
 
@@ -240,7 +240,3 @@ def _show_folder(folder: Path | None) -> Path | None:
     """Return a folder as a user would write it."""
     here = Path.cwd()
     return folder.relative_to(here) if folder is not None and folder.is_relative_to(here) else folder
-
-
-def _write_count(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"

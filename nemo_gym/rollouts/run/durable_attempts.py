@@ -39,6 +39,7 @@ from nemo_gym.rows.compose import add_replay, append_replay
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import describe_failure, is_judge_failure
 from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
+from nemo_gym.tables import write_count
 from nemo_gym.transport import Caller, Deadline, RetryBudget, read_reply_failure
 from nemo_gym.transport.control import DURABLE_RUNS
 from nemo_gym.transport.directory import server_block
@@ -203,7 +204,7 @@ class DurableAttempts:
             )
         yield (
             f"attempt records: {_write_bytes(self.records.written)} deleted with their rollouts settled, "
-            f"{_write_bytes(size)} kept of {attempts:,} attempts"
+            f"{_write_bytes(size)} kept of {_count_attempts(attempts)}"
             + (f" in {self.records.folder} (gym forget deletes them)" if attempts else "")
         )
 
@@ -332,7 +333,7 @@ def _is_continuable(failure: Failure) -> bool:
 
 
 def _count_attempts(count: int) -> str:
-    return f"{count:,} attempt{'s' if count > 1 else ''}"
+    return write_count(count, "attempt", "attempts")
 
 
 def _write_bytes(size: int) -> str:

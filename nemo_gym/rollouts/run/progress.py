@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from nemo_gym import clock
 from nemo_gym.rollouts.run.counters import RewardTotal, RunCounters
-from nemo_gym.tables import write_number
+from nemo_gym.tables import write_count, write_number
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -221,7 +221,9 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
     if counters.aim is not None:
         phrases.append(counters.aim.describe())
     elif means := counters.mean_rewards:
-        phrases.append(f"mean reward {_write_means(means, is_alone=len(counters.rewards) == 1)}")
+        rows = write_count(counters.scored, "new row", "new rows")
+        of = f" of {rows}" if counters.finished_before else ""
+        phrases.append(f"mean reward {_write_means(means, is_alone=len(counters.rewards) == 1)}{of}")
     allowed = f" of {counters.auto.size} ({counters.auto.search})" if counters.auto else ""
     phrases.append(f"{counters.in_flight} in flight{allowed}")
     if counters.retries:

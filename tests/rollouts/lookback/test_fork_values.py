@@ -19,7 +19,9 @@ def test_other_rewards_have_the_interval_of_a_mean_within_what_rewards_can_be() 
     value = estimate_value("0.0@2", [0.4, 0.5, 0.6])
     assert value.mean == pytest.approx(0.5)
     assert (value.low, value.high) == pytest.approx((0.2516, 0.7484), abs=1e-4)
+    assert str(value) == "0.0@2: 0.500 (0.252 to 0.748) of 3 forks"
     one = estimate_value("0.0@2", [0.4])
+    assert str(one).endswith(" of 1 fork")
     assert (one.low, one.high) == (-math.inf, math.inf)
 
 

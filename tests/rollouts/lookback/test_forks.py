@@ -186,6 +186,10 @@ async def test_the_cost_is_told_before_anything_runs(tmp_path: Path) -> None:
             f"task 0, repeat 0: 8 forks after call 2 share 2 calls ({sum(sampled[:2]):,} sampled tokens) and make "
             f"about {8 * len(sampled[2:]):,} ({8 * sum(sampled[2:]):,})"
         )
+        (parent,) = find_parents(gym.run, 1, task=0)
+        (line,) = describe_cost([parent], 1)
+        assert line.startswith("task 0, repeat 0: 1 fork after call 1 shares 1 call (")
+        assert ") and makes about " in line
 
 
 @pytest.mark.parametrize(
@@ -265,5 +269,5 @@ async def test_a_rollout_that_still_runs_is_forked(tmp_path: Path) -> None:
         assert {row[REPLAY_KEY]["calls_replayed"] for row in rows} == {1}
         (shared,) = {row["response"]["output"][0]["call_id"] for row in rows}
         assert shared in str(read_attempt(folder).list_answered()[0].replies)
-        with pytest.raises(ConfigError, match="has 1 answered calls, and no turn 2"):
+        with pytest.raises(ConfigError, match="has 1 answered call, and no turn 2"):
             find_parents(gym.run, 2)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.score_tables import read_scores, read_tables, split_by_agent
+from nemo_gym.rollouts.lookback.score_tables import label_runs, read_scores, read_tables, split_by_agent
 from tests.rollouts.lookback.many_runs import store_models
 from tests.rollouts.stored_runs import scored_row, store
 
@@ -27,7 +27,24 @@ def test_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
     one = store(tmp_path / "one.jsonl", [scored_row(0)])
     (tmp_path / "other").mkdir()
     other = store(tmp_path / "other" / "one.jsonl", [scored_row(0)])
-    assert [table.label for table in read_tables([one, other])] == ["one #1", "one #2"]
+    assert [table.label for table in read_tables([one, other])] == [
+        f"{tmp_path.name}/one",
+        "other/one",
+    ]
+
+
+def test_the_name_of_a_file_keeps_its_dots(tmp_path: Path) -> None:
+    names = ("temp_0.jsonl", "temp_0.3.jsonl", "temp_0.9.jsonl.zst", "temp_0.9.jsonl")
+    labels = label_runs(["org/small", "org/small", "org/small", "large"], [tmp_path / name for name in names])
+    assert labels == ["org/small (temp_0)", "org/small (temp_0.3)", "org/small (temp_0.9)", "large"]
+
+
+def test_files_of_one_name_have_the_folders_that_tell_them_apart() -> None:
+    paths = [Path("/a/x/rows.jsonl"), Path("/b/x/rows.jsonl"), Path("/b/y/rows.jsonl")]
+    assert label_runs(["m"] * 3, paths) == ["m (a/x/rows)", "m (b/x/rows)", "m (b/y/rows)"]
+    assert label_runs(["m"] * 2, paths[1:]) == ["m (x/rows)", "m (y/rows)"]
+    forms = [Path("a.jsonl"), Path("a.jsonl.gz")]
+    assert label_runs(["m"] * 2, forms) == ["m (a.jsonl)", "m (a.jsonl.gz)"]
 
 
 def test_agents_of_one_run_can_be_models(tmp_path: Path) -> None:

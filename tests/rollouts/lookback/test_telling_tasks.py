@@ -47,3 +47,18 @@ def test_the_tasks_of_two_environments_stay_apart(tmp_path: Path) -> None:
     path = store(tmp_path / "out.jsonl", [scored_row(task, agent="xy"[task]) for task in range(2)])
     found = find_telling_tasks([path])
     assert (found.models, [task.environment for task in found.tasks]) == (["out"], ["x", "y"])
+
+
+@pytest.mark.parametrize(("second", "is_equal"), [([1.0, 0.0], True), ([0.0, 0.0], False), ([1.0], False)])
+def test_models_with_the_same_score_in_each_task_are_equal(
+    tmp_path: Path, second: list[float], is_equal: bool
+) -> None:
+    runs = {"one": [1.0, 0.0], "two": second}
+    paths = [
+        store(
+            tmp_path / f"{name}.jsonl",
+            [scored_row(task, reward=reward) for task, reward in enumerate(rewards)],
+        )
+        for name, rewards in runs.items()
+    ]
+    assert find_telling_tasks(paths).has_equal_models is is_equal

@@ -11,6 +11,7 @@ from nemo_gym.rollouts.output.files import (
     RunFiles,
     aggregate_metrics_path_for,
     failures_path_for,
+    find_stem,
     materialized_path_for,
 )
 
@@ -80,3 +81,8 @@ def test_the_files_of_a_run_are_found_by_its_rows(tmp_path: Path) -> None:
     assert failures_path_for(rows) == tmp_path / "out_failures.jsonl"
     assert materialized_path_for(rows) == tmp_path / "out_materialized_inputs.jsonl"
     assert aggregate_metrics_path_for(rows) == tmp_path / "out_aggregate_metrics.json"
+
+
+def test_the_stem_of_a_file_of_rows_is_its_name_without_the_ending() -> None:
+    names = ("t_0.3.jsonl", "v1.2.jsonl.zst", "run.1")
+    assert [find_stem(Path(name)) for name in names] == ["t_0.3", "v1.2", "run.1"]

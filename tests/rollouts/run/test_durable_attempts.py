@@ -189,6 +189,11 @@ async def test_the_closing_note_counts_the_rows_of_attempts_that_went_on(tmp_pat
     assert went_on == "1 attempt went on where an earlier one was interrupted (`_ng_replay` in their rows)"
 
 
+async def test_the_closing_note_of_one_kept_attempt_is_singular(tmp_path: Path) -> None:
+    attempts, _, _ = await play(tmp_path, Played(2, LOST))
+    assert " kept of 1 attempt in " in (await attempts.end())[-1]
+
+
 @pytest.mark.parametrize(
     "play_again",
     [Played(1, DISAGREES, replayed=1, mismatch=True), Played(2), Played(0, MISSING)],

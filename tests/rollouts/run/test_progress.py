@@ -51,7 +51,7 @@ def test_the_line_says_how_far_how_fast_how_well_and_what_failed() -> None:
         "310/1,000 rollouts",
         "21.0/s",
         "0:33 left",
-        "mean reward 0.250",
+        "mean reward 0.250 of 200 new rows",
         "64 in flight",
         "3 retries",
         "10 failed (engine:timeout 7, judge_failed 3)",
