@@ -80,10 +80,11 @@ def _check_agent(line: GymLine, allowed: Sequence[str] | None) -> None:
 
 def read_terms(options: dict[str, Any]) -> Any:
     """Return the terms on which tasks run. Raises ConfigError."""
-    from nemo_gym.sources.task_folders.requirements import LIMITS, ROOTLESS, Terms
+    from nemo_gym.sources.task_folders.requirements import LIMITS, ROOTLESS, Terms, check_provider
 
     provider = options.get("sandbox_provider", ROOTLESS)
     name = provider if isinstance(provider, str) else next(iter(provider or {}), ROOTLESS)
+    check_provider(name)
     if options.get("network") not in (None, "none"):
         raise ConfigError("`network` can be none, for tasks without a network.", code="invalid_option")
     unlimited = options.get("unlimited") or ()

@@ -46,6 +46,8 @@ def test_the_folder_of_an_environment_is_left_as_it_is(tmp_path: Path) -> None:
 def test_terms_name_the_provider_and_the_network() -> None:
     assert read_terms({"sandbox_provider": {"docker": {}}, "network": "none"}).provider == "docker"
     assert read_terms({}).provider == "rootless"
+    with pytest.raises(ConfigError, match="runs no task folders"):
+        read_terms({"sandbox_provider": {"local": {}}})
     with pytest.raises(ConfigError, match="can be none"):
         read_terms({"network": "host"})
 
