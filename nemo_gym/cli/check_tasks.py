@@ -55,8 +55,9 @@ COMMAND = Command(
 
 
 def check(keys: CheckTasksKeys) -> int:
-    from nemo_gym.sources.task_folders.requirements import Terms
+    from nemo_gym.sources.task_folders.requirements import Terms, check_provider
 
+    check_provider(keys.sandbox_provider)
     variables = frozenset(several(keys.task_variables))
     terms = Terms(keys.sandbox_provider, keys.network, variables, unlimited=frozenset(keys.unlimited))
     checks = asyncio.run(_check_all(keys, terms))
@@ -86,10 +87,12 @@ async def _check_all(keys: CheckTasksKeys, terms: Any) -> list[FolderCheck]:
 def _build_sandboxes(keys: CheckTasksKeys) -> Any:
     if keys.no_run:
         return None
+    from nemo_gym.sandbox.availability import require_provider
     from nemo_gym.sandbox.providers.registry import create_provider
     from nemo_gym.sources.task_folders.sandboxes import Sandboxes
 
     options = {"store": keys.store} if keys.store is not None else {}
+    require_provider({keys.sandbox_provider: options})
     provider = create_provider({keys.sandbox_provider: options})
     return Sandboxes(provider, keys.build_network, readable=several(keys.readable), unlimited=keys.unlimited)
 

@@ -50,6 +50,12 @@ def require_providers(servers: Iterable[ServerInstance], config: Mapping[str, An
         raise ConfigErrors(problems)
 
 
+def require_provider(given: Mapping[str, Any]) -> None:
+    """Raise `ConfigErrors` if the sandboxes of a provider, given as `{name: options}`, cannot run here."""
+    if problems := _find_problems(given, None, {}):
+        raise ConfigErrors(problems)
+
+
 def _find_problems(
     given: str | Mapping[str, Any], image: str | None, config: Mapping[str, Any]
 ) -> list[Problem]:

@@ -19,7 +19,8 @@ def test_it_writes_a_task_and_names_the_next_step(tmp_path: Path, capsys: pytest
 
 
 def test_a_folder_that_exists_is_wrong_usage(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit) as ended:
-        init_task.main([f"+folder={tmp_path}"])
-    assert ended.value.code == 2
+    (tmp_path / "tasks.tar.gz").touch()
+    for folder in (tmp_path, tmp_path / "tasks.tar.gz"):
+        with pytest.raises(SystemExit) as ended:
+            init_task.main([f"+folder={folder}"])
+        assert ended.value.code == 2

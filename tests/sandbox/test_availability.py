@@ -11,7 +11,7 @@ import pytest
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import ConfigError
-from nemo_gym.sandbox.availability import find_missing_providers, require_providers
+from nemo_gym.sandbox.availability import find_missing_providers, require_provider, require_providers
 from nemo_gym.sandbox.providers import registry
 from tests.sandbox.recording_provider import RecordingProvider
 
@@ -198,3 +198,10 @@ def test_an_image_that_is_not_here_is_named_with_the_command_that_gets_it(
 
 def test_a_provider_without_images_does_not_look_for_one() -> None:
     assert find_missing_providers([server("sandbox", sandbox_image="localhost/any:1")], BLOCKS) == []
+
+
+def test_a_provider_alone_is_checked_by_its_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_provider({"local": {}})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigErrors, match="'docker' cannot run"):
+        require_provider({"docker": {}})

@@ -85,7 +85,8 @@ async def collect(
     agents = attempter or await _build_attempter(settings, checked, execution)
     agents = await _make_durable(settings, execution, identity, agents)
     plan, agents = await _choose_plan(settings, checked, execution, agents)
-    return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes, *control.notes])
+    told = [*settings.input_notes, *inspection.notes, *notes]
+    return await execution.run(plan, agents, display, lambda: [*told, *control.notes])
 
 
 def _count_planned(inspection: DatasetInspection) -> dict[str, Planned]:

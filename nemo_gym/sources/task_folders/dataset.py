@@ -99,6 +99,15 @@ def find_tasks(path: Path) -> FolderDataset:
     file = path if path.name == DATASET_FILE else path / DATASET_FILE
     if file.is_file():
         return _read_dataset(file)
+    if not path.is_dir():
+        is_there = path.exists()
+        raise ConfigError(
+            f"{path} is a file, and tasks are folders." if is_there else f"There is no folder {path}.",
+            code="no_tasks",
+            remedy=f"Name its folder, {path.parent}."
+            if is_there
+            else "Name the folder of a task, a folder of tasks, or a dataset.toml.",
+        )
     if is_task_folder(path):
         whole = path.parent / DATASET_FILE
         return (

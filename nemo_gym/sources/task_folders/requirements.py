@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.isolation.memory import can_limit_cpus, can_limit_memory
 from nemo_gym.sources.task_folders.folder import FolderTask
 from nemo_gym.sources.task_folders.settings import (
@@ -20,6 +21,7 @@ from nemo_gym.sources.task_folders.settings import (
 from nemo_gym.sources.task_folders.values import find_host_variables
 
 ROOTLESS = "rootless"
+_LOCAL = "local"
 COMPOSE_FILE = "docker-compose.yaml"
 Limit = Literal["cpus", "memory_mb", "storage_mb"]
 LIMITS: Final[tuple[str, ...]] = get_args(Limit)
@@ -49,6 +51,22 @@ class Terms:
     keeps_artifacts: bool = False
     unlimited: frozenset[str] = frozenset()
     """Limits that tasks run without, which their rows say."""
+
+
+def check_provider(name: str) -> None:
+    """Raise ConfigError for a provider that is unknown, or whose sandboxes no task can have."""
+    from nemo_gym.sandbox.providers.registry import list_providers
+
+    known = [each for each in list_providers() if each != _LOCAL]
+    if name in known:
+        return
+    message = (
+        f"The sandbox provider {name!r} runs no task folders: its sandboxes have no image and one user."
+        if name == _LOCAL
+        else f"There is no sandbox provider {name!r} here."
+    )
+    remedy = f"Write +sandbox_provider=NAME with one of {', '.join(known)}."
+    raise ConfigError(message, code="sandbox_unavailable", remedy=remedy)
 
 
 def find_refusals(task: FolderTask, terms: Terms) -> list[UnmetNeed]:
@@ -127,7 +145,7 @@ def _find_image(place: str, environment: EnvironmentSettings, folder: Path) -> I
 
     dockerfile = folder / "Dockerfile"
     if dockerfile.is_file():
-        for problem in check_dockerfile(dockerfile.read_text(encoding="utf-8", errors="replace")):
+        for problem in check_dockerfile(folder):
             yield UnmetNeed(f"{place}/Dockerfile", "dockerfile", problem)
     elif environment.docker_image:
         message = f"{environment.docker_image} is an image of a container engine, and there is no Dockerfile"

@@ -53,7 +53,13 @@ FILES: Final[Mapping[str, str]] = {
 
 
 def write_task(folder: Path) -> list[Path]:
-    """Write a new task folder and return its files. Raises ConfigError if it exists, or cannot be named so."""
+    """Write a new task folder and return its files. Raises ConfigError if it exists, or cannot be made."""
+    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+        raise ConfigError(
+            f"{folder} is a file, and a task is a folder.",
+            code="folder_exists",
+            remedy="Choose another name for the task. `gym dataset pull` unpacks an archive of tasks.",
+        )
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(
             f"{folder} exists and is not empty.",
@@ -65,7 +71,14 @@ def write_task(folder: Path) -> list[Path]:
     except ValueError as error:
         raise ConfigError(f"A task cannot have this name: {error}.", code="invalid_name") from error
     name = re.sub(r"[^A-Za-z0-9._-]", "-", folder.name).lstrip("._-") or "task"
-    for path, text in FILES.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text.replace("{name}", name), encoding="utf-8")
+    try:
+        for path, text in FILES.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text.replace("{name}", name), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be written: {error.strerror}.",
+            code="folder_exists",
+            remedy="Choose another place for the task.",
+        ) from error
     return [folder / path for path in FILES]

@@ -26,6 +26,10 @@ def test_a_task_a_folder_of_them_and_nothing(tmp_path: Path) -> None:
     assert not is_folder_of_tasks(tmp_path / "tasks" / "other")
     with pytest.raises(ConfigError, match="There is no task"):
         find_tasks(tmp_path / "tasks" / "other")
+    with pytest.raises(ConfigError, match="There is no folder"):
+        find_tasks(tmp_path / "dataset.toml")
+    with pytest.raises(ConfigError, match="is a file, and tasks are folders"):
+        find_tasks(tmp_path / "tasks" / "a" / "task.toml")
 
 
 def test_a_dataset_names_its_tasks_by_digest(tmp_path: Path) -> None:

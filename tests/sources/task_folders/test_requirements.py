@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.sources.task_folders import requirements
 from nemo_gym.sources.task_folders.folder import FolderTask, load_folder
 from nemo_gym.sources.task_folders.requirements import (
     LIMITS,
     Terms,
+    check_provider,
     find_refusals,
     list_deviations,
 )
@@ -117,3 +119,19 @@ def test_a_limit_that_a_provider_cannot_enforce_is_refused_or_left_out_on_reques
     terms = Terms(unlimited=frozenset(LIMITS))
     assert refused(task, terms) == []
     assert list_deviations(task, terms) == [f"{name} is not limited" for name in LIMITS]
+
+
+def test_a_provider_that_no_task_can_have_is_refused_with_those_that_it_can() -> None:
+    check_provider("rootless")
+    for name, said in {"rotless": "There is no sandbox", "local": "runs no task folders"}.items():
+        with pytest.raises(ConfigError, match=said) as refused:
+            check_provider(name)
+        assert str(refused.value.failure.remedy).endswith("one of apptainer, docker, podman, rootless.")
+
+
+def test_a_copy_of_a_missing_file_is_refused(tmp_path: Path) -> None:
+    folder = make_task(tmp_path / "task", environment__Dockerfile="FROM debian\nCOPY gone.txt /x\n")
+    (found,) = find_refusals(load_folder(folder), Terms())
+    assert (found.field, found.reason) == ("environment/Dockerfile", "dockerfile")
+    assert found.message == "line 2: 'gone.txt' is not in the folder of the Dockerfile"
+    assert find_refusals(load_folder(folder), Terms("docker")) == []

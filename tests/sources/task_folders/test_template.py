@@ -25,5 +25,9 @@ def test_nothing_is_overwritten_and_a_name_has_to_be_portable(tmp_path: Path) ->
     (tmp_path / "full" / "file").touch()
     with pytest.raises(ConfigError, match="is not empty"):
         write_task(tmp_path / "full")
+    with pytest.raises(ConfigError, match="is a file, and a task is a folder"):
+        write_task(tmp_path / "full" / "file")
+    with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
+        write_task(tmp_path / "full" / "file" / "task")
     with pytest.raises(ConfigError, match="cannot have this name"):
         write_task(tmp_path / "CON")
