@@ -7,7 +7,8 @@ remark and no fault, because the format's default lets agent and verifier share 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+import os
+from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +21,9 @@ from nemo_gym.sources.task_folders.lint.linting import lint_folder
 from nemo_gym.sources.task_folders.requirements import Terms, find_refusals
 from nemo_gym.sources.task_folders.rewards import find_main_reward
 from nemo_gym.sources.task_folders.sandboxes import Sandboxes
+from nemo_gym.sources.task_folders.settings import KNOWN_VERSIONS, PUBLISHED, VerifierMode
 from nemo_gym.sources.task_folders.trial import Trial
+from nemo_gym.sources.task_folders.verifier_program import find_program_fault
 
 FULL_REWARD = 1.0
 _FORGERY = """
@@ -31,6 +34,7 @@ for name in pytest python python3 node go cargo make; do
 done
 """
 _FORGERY_S = 60.0
+_NO_SOLUTION = "no_solution: it has no solution/solve.sh, so that no one knows whether it can be solved"
 
 
 class Play(StrEnum):
@@ -77,9 +81,39 @@ async def check_folders(
         check = FolderCheck(task.root, findings=lint_folder(task.root, rules))
         refusals = find_refusals(task, terms)
         check.problems += [f"{each.reason}: {each.field}: {each.message}" for each in refusals]
-        if sandboxes is not None and not refusals:
-            await _try(task, terms, sandboxes, check, repeats)
+        check.remarks += _list_remarks(task)
+        faults = [*_list_program_faults(task)]
+        if sandboxes is None:
+            check.problems += faults
+            check.remarks += [_NO_SOLUTION] if task.find_solution(task.steps[0]) is None else []
+        else:
+            if not refusals:
+                await _try(task, terms, sandboxes, check, repeats)
+            check.problems += faults if check.problems else []  # a trial that is right has run the program
         yield check
+
+
+def _list_program_faults(task: FolderTask) -> Iterator[str]:
+    programs = {
+        task.find_program(step): None
+        for step in task.steps
+        if task.find_test(step, image := task.find_verifier_image(step)) is None
+        and not (image is not None and image.has_tests)
+    }
+    for program in filter(None, programs):
+        if (fault := find_program_fault(program)) is not None:
+            yield f"verifier_program: {os.path.relpath(program, task.root)}: {fault}"
+
+
+def _list_remarks(task: FolderTask) -> Iterator[str]:
+    """Yield what the format allows and an author hardly means."""
+    settings = task.settings
+    if settings.schema_version not in KNOWN_VERSIONS:
+        known = f"this gym reads {KNOWN_VERSIONS[0]} to {KNOWN_VERSIONS[-1]}"
+        yield f"schema_version: {settings.schema_version!r} is unknown, and {known}"
+    is_separate = any(settings.find_mode(step) is VerifierMode.SEPARATE for step in task.steps)
+    if is_separate and not any([settings.artifacts, *(step.artifacts for step in task.steps if step)]):
+        yield f"no_artifacts: the separate verifier gets the files in {PUBLISHED} alone, as no artifacts are declared"
 
 
 async def _try(
@@ -87,9 +121,7 @@ async def _try(
 ) -> None:
     plays, has_two_files = [Play.NOTHING], False
     if task.find_solution(task.steps[0]) is None:
-        check.problems.append(
-            "no_solution: it has no solution/solve.sh, so that no one knows whether it can be solved"
-        )
+        check.problems.append(_NO_SOLUTION)
     else:
         plays.append(Play.SOLUTION)
     for play in plays:

@@ -134,6 +134,11 @@ class FolderTask:
         found = (folder / self.name_test(image) for folder in (self.folder(step) / "tests", self.tests))
         return next((path for path in found if path.exists()), None)
 
+    def find_program(self, step: StepSettings | None) -> Path | None:
+        """Return the `verifier.py` of a step, of the task or of its dataset, which counts without a test script."""
+        own = (folder / VERIFIER_PROGRAM for folder in (self.folder(step) / "tests", self.tests))
+        return next((path for path in own if path.is_file()), self.shared_verifier)
+
     def find_solution(self, step: StepSettings | None = None) -> Path | None:
         """Return the solution script of a step or, if it has no folder for one, of the task."""
         own = self.folder(step) / "solution"
@@ -232,8 +237,7 @@ def _check_step(task: FolderTask, step: StepSettings | None) -> None:
         return
     test = task.find_test(step, image)
     if test is None:
-        programs = [each / VERIFIER_PROGRAM for each in (folder / "tests", task.tests)]
-        if any(map(Path.is_file, programs)) or task.shared_verifier is not None:
+        if task.find_program(step) is not None:
             return
         name = f"tests/{task.name_test(image)}"
         raise TaskFolderError(

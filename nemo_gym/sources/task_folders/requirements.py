@@ -145,7 +145,7 @@ def _find_image(place: str, environment: EnvironmentSettings, folder: Path) -> I
 
     dockerfile = folder / "Dockerfile"
     if dockerfile.is_file():
-        for problem in check_dockerfile(dockerfile.read_text(encoding="utf-8", errors="replace")):
+        for problem in check_dockerfile(folder):
             yield UnmetNeed(f"{place}/Dockerfile", "dockerfile", problem)
     elif environment.docker_image:
         message = f"{environment.docker_image} is an image of a container engine, and there is no Dockerfile"

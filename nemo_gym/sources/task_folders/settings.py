@@ -27,6 +27,8 @@ from nemo_gym.sources.task_folders.values import (
     parse_size,
 )
 
+KNOWN_VERSIONS: Final = ("1.0", "1.1", "1.2", "1.3", "1.4")
+"""The versions of the format that are read. The format's own loader reads every text."""
 MAIN_SERVICE: Final = "main"
 """The service in which the agent works."""
 PUBLISHED: Final = "/logs/artifacts"

@@ -341,8 +341,9 @@ class Trial:
             if folder.is_dir():
                 await sandbox.put_folder(folder, self.task.files, _TESTS)
         if self.task.find_test(step) is None:
-            own = [folder / VERIFIER_PROGRAM for folder in folders]
-            shared = None if any(map(Path.exists, own)) else self.task.shared_verifier
+            shared = self.task.shared_verifier
+            if self.task.find_program(step) != shared:
+                shared = None
             await self._put_shim(sandbox, shared)
 
     async def _put_shim(self, sandbox: TrialSandbox, shared: Path | None) -> None:

@@ -67,6 +67,66 @@ async def test_without_sandboxes_nothing_is_started(tmp_path: Path) -> None:
     assert (await check(make_task(tmp_path / "wrong", ""), None)).problems[0].startswith("network_public: ")
 
 
+SEPARATE = '[verifier]\nenvironment_mode = "separate"\n'
+
+
+@pytest.mark.parametrize(
+    ("settings", "remark"),
+    [
+        (
+            f'schema_version = "9.9"\n{OFFLINE}',
+            "schema_version: '9.9' is unknown, and this gym reads 1.0 to 1.4",
+        ),
+        (
+            f"{OFFLINE}{SEPARATE}",
+            "no_artifacts: the separate verifier gets the files in /logs/artifacts alone",
+        ),
+        (f'artifacts = ["/tmp/x"]\n{OFFLINE}{SEPARATE}', None),
+        (f'version = "1.0"\n{OFFLINE}', None),
+    ],
+)
+async def test_settings_that_an_author_hardly_means_are_remarked_on(
+    settings: str, remark: str | None, tmp_path: Path
+) -> None:
+    found = await check(make_task(tmp_path / "task", settings), None)
+    assert found.is_right
+    assert len(found.remarks) == (remark is not None)
+    assert all(each.startswith(str(remark)) for each in found.remarks)
+
+
+async def test_a_task_without_a_solution_is_remarked_on(tmp_path: Path) -> None:
+    found = await check(make_task(tmp_path / "task", without=("solution/solve.sh",)), None)
+    assert found.is_right
+    assert [each.split(":")[0] for each in found.remarks] == ["no_solution"]
+
+
+@pytest.mark.parametrize("is_run", [False, True])
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("def verify(:\n", "verifier_program: tests/verifier.py: line 1: "),
+        ("def check():\n    return 1\n", "verifier_program: tests/verifier.py: it has no function `verify`"),
+    ],
+)
+async def test_a_verifier_program_that_cannot_run_is_wrong(
+    text: str, fault: str, is_run: bool, provider: RootlessProvider, tmp_path: Path
+) -> None:
+    folder = make_task(tmp_path / "task", without=("tests/test.sh",))
+    (folder / "tests").mkdir()
+    (folder / "tests" / "verifier.py").write_text(text)
+    found = await check(folder, provider if is_run else None)
+    assert any(each.startswith(fault) for each in found.problems)
+    (folder / "task.toml").write_text("")
+    refused = await check(folder, provider if is_run else None)
+    assert {each.split(":")[0] for each in refused.problems} == {"network_public", "verifier_program"}
+
+
+async def test_a_verifier_program_beside_a_test_script_does_not_count(tmp_path: Path) -> None:
+    folder = make_task(tmp_path / "task")
+    (folder / "tests" / "verifier.py").write_text("def verify(:\n")
+    assert (await check(folder, None)).is_right
+
+
 async def test_a_verifier_program_is_given_what_it_names(provider: RootlessProvider, tmp_path: Path) -> None:
     folder = make_task(
         tmp_path / "task",

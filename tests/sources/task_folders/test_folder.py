@@ -111,3 +111,17 @@ def test_data_that_is_no_object_is_a_fault_of_the_task(tmp_path: Path) -> None:
     (folder / "task_data.json").write_text("[1]")
     with pytest.raises(TaskFolderError, match=r"task_data.json is no JSON object"):
         load_folder(folder)
+
+
+def test_the_verifier_program_of_a_step_comes_before_those_of_its_task_and_dataset(tmp_path: Path) -> None:
+    folder = make_steps(tmp_path / "task", "", {"one": {"tests/verifier.py": ""}, "two": {}})
+    (tmp_path / "dataset.toml").touch()
+    (tmp_path / "verifier.py").touch()
+    task = load_folder(folder)
+    assert [task.find_program(step) for step in task.steps] == [
+        folder / "steps" / "one" / "tests" / "verifier.py",
+        tmp_path / "verifier.py",
+    ]
+    (folder / "tests").mkdir()
+    (folder / "tests" / "verifier.py").touch()
+    assert task.find_program(task.steps[1]) == folder / "tests" / "verifier.py"

@@ -127,3 +127,11 @@ def test_a_provider_that_no_task_can_have_is_refused_with_those_that_it_can() ->
         with pytest.raises(ConfigError, match=said) as refused:
             check_provider(name)
         assert str(refused.value.failure.remedy).endswith("one of apptainer, docker, podman, rootless.")
+
+
+def test_a_copy_of_a_missing_file_is_refused(tmp_path: Path) -> None:
+    folder = make_task(tmp_path / "task", environment__Dockerfile="FROM debian\nCOPY gone.txt /x\n")
+    (found,) = find_refusals(load_folder(folder), Terms())
+    assert (found.field, found.reason) == ("environment/Dockerfile", "dockerfile")
+    assert found.message == "line 2: 'gone.txt' is not in the folder of the Dockerfile"
+    assert find_refusals(load_folder(folder), Terms("docker")) == []

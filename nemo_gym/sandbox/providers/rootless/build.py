@@ -84,15 +84,29 @@ class _State:
         self.key = hashlib.sha256(json.dumps([self.key, *parts]).encode()).hexdigest()[:24]
 
 
-def check_dockerfile(text: str) -> list[str]:
-    """Return the reasons why no image can be made of a Dockerfile here; none if one can."""
+def check_dockerfile(context: Path) -> list[str]:
+    """Return the reasons why no image can be made here of a folder with a Dockerfile; none if one can."""
     try:
+        text = (context / "Dockerfile").read_text(encoding="utf-8", errors="replace")
         instructions = parse_dockerfile(text)
     except UnsupportedLine as error:
         return [str(error)]
     arguments = _read_defaults(instructions)
     problem = find_base_problem(_read_base(instructions, arguments))
-    return [] if problem is None else [problem]
+    return [*([] if problem is None else [problem]), *_find_missing_files(context, instructions)]
+
+
+def _find_missing_files(context: Path, instructions: Sequence[Instruction]) -> Iterator[str]:
+    """Yield a problem for each line that copies what is not there, or that cannot be read."""
+    state = _State(_begin_image("", ""), "")
+    for each in instructions:
+        try:
+            if each.name in ("ENV", "ARG"):
+                _set_variables(state, each)
+            elif each.name in ("COPY", "ADD"):
+                _list_copied(context, each, expand_variables(each.value, state.variables))
+        except (ValueError, OSError) as error:
+            yield f"line {each.line}: {error}"
 
 
 async def build_image(provider: RootlessProvider, context: Path, options: BuildOptions) -> str:
@@ -125,11 +139,14 @@ def _begin(
     name = _read_base(instructions, _read_defaults(instructions))
     if (problem := find_base_problem(name)) is not None:
         raise _fail(context, problem)
+    # An image that was made with network is the same without: what installs something then names it.
+    return _State(_begin_image(base, name), f"{base}|{name}")
+
+
+def _begin_image(base: str, name: str) -> Image:
     # The base system refuses pip outside of a venv; the systems that it stands for do not.
     env = {"PATH": DEFAULT_PATH, "PIP_BREAK_SYSTEM_PACKAGES": "1"}
-    image = Image((base,), f"debian:{SUITE} ({base}) for {name}", env)
-    # An image that was made with network is the same without: what installs something then names it.
-    return _State(image, f"{base}|{name}")
+    return Image((base,), f"debian:{SUITE} ({base}) for {name}", env)
 
 
 def _read_defaults(instructions: Sequence[Instruction]) -> dict[str, str]:
@@ -154,14 +171,8 @@ async def _apply(
 ) -> None:
     image, value = state.image, instruction.value
     expanded = expand_variables(value, state.variables)
-    if instruction.name == "ENV":
-        pairs = {
-            name: expand_variables(text, state.variables) for name, text in parse_assignments(value).items()
-        }
-        state.image = replace(image, env={**image.env, **pairs})
-    elif instruction.name == "ARG":
-        name, _, default = value.partition("=")
-        state.arguments.setdefault(name, expand_variables(default.strip("\"'"), state.variables))
+    if instruction.name in ("ENV", "ARG"):
+        _set_variables(state, instruction)
     elif instruction.name == "USER":
         state.image = replace(image, user=expanded)
     elif instruction.name == "ENTRYPOINT":
@@ -177,6 +188,19 @@ async def _apply(
     elif instruction.name in ("COPY", "ADD"):
         packed, script = await asyncio.to_thread(_pack, context, instruction, expanded, image.workdir)
         await _run_line(provider, state, instruction, script, options, packed)
+
+
+def _set_variables(state: _State, instruction: Instruction) -> None:
+    """Apply an ENV or ARG line."""
+    value = instruction.value
+    if instruction.name == "ENV":
+        pairs = {
+            name: expand_variables(text, state.variables) for name, text in parse_assignments(value).items()
+        }
+        state.image = replace(state.image, env={**state.image.env, **pairs})
+    else:
+        name, _, default = value.partition("=")
+        state.arguments.setdefault(name, expand_variables(default.strip("\"'"), state.variables))
 
 
 async def _run_line(
@@ -267,11 +291,7 @@ def _pack(context: Path, instruction: Instruction, expanded: str, workdir: str) 
 
     Raises ValueError for a source that is missing.
     """
-    words = replace(instruction, value=expanded).words()
-    if len(words) < 2:
-        raise ValueError(f"{instruction.name} needs a source and a destination")
-    *sources, target = words
-    found = [path for source in sources for path in _find_sources(context, source)]
+    found, target = _list_copied(context, instruction, expanded)
     is_open = len(found) == 1 and not found[0].is_dir() and not target.endswith("/")
     place = posixpath.normpath(posixpath.join(workdir, target)).lstrip("/")
     mode = int(instruction.options["chmod"], 8) if "chmod" in instruction.options else None
@@ -287,6 +307,15 @@ def _pack(context: Path, instruction: Instruction, expanded: str, workdir: str) 
             name=shlex.quote(found[0].name), target=shlex.quote(f"/{place}")
         )
     return buffer.getvalue(), "tar -xf - -C / --no-same-owner"
+
+
+def _list_copied(context: Path, instruction: Instruction, expanded: str) -> tuple[list[Path], str]:
+    """Return the sources of a COPY line, and its destination. Raises ValueError for a source that is missing."""
+    words = replace(instruction, value=expanded).words()
+    if len(words) < 2:
+        raise ValueError(f"{instruction.name} needs a source and a destination")
+    *sources, target = words
+    return [path for source in sources for path in _find_sources(context, source)], target
 
 
 def _find_sources(context: Path, source: str) -> list[Path]:

@@ -124,13 +124,29 @@ async def test_without_a_base_system_the_remedy_installs_one(tmp_path: Path) -> 
     assert "gym env prefetch" in (raised.value.failure.remedy or "")
 
 
-def test_a_dockerfile_is_judged_before_anything_is_made() -> None:
-    assert check_dockerfile("FROM ubuntu:22.04\nRUN x") == []
-    assert check_dockerfile("FROM python:3.12") == [
-        "FROM python:3.12: the base system is Debian, which stands for debian and ubuntu only"
-    ]
-    assert check_dockerfile("ARG B=debian\nFROM $B") == []
-    assert "SHELL" in check_dockerfile("FROM debian\nSHELL x")[0]
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("FROM ubuntu:22.04\nRUN x", []),
+        ("ARG B=debian\nFROM $B", []),
+        ("FROM python:3.12", ["FROM python:3.12: the base system is Debian, which stands for"]),
+        ("FROM debian\nSHELL x", ["line 2: the instruction SHELL"]),
+        ("FROM debian\nARG N=here\nENV E=.txt\nCOPY $N$E he*.txt . /x/\n", []),
+        (
+            "FROM debian\nENV N=gone\nCOPY here.txt $N /x/\nADD ../up *.gone /x\nCOPY 'a b\n",
+            ["line 3: 'gone' is not in the folder", "line 4: '../up' lies outside", "line 5: No closing"],
+        ),
+        ("FROM debian\nCOPY here.txt\n", ["line 2: COPY needs a source and a destination"]),
+    ],
+)
+def test_a_dockerfile_is_judged_before_anything_is_made(
+    text: str, problems: list[str], tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "context", text)
+    (folder / "here.txt").touch()
+    found = check_dockerfile(folder)
+    assert len(found) == len(problems)
+    assert all(said.startswith(problem) for said, problem in zip(found, problems, strict=True))
 
 
 @needs_rootless
