@@ -54,7 +54,7 @@ def place_task_folders(line: GymLine) -> GymLine:
     write_rows(rows, found, target)
     if (refusal := found.describe()) is not None:
         print(f"gym: {refusal}", file=sys.stderr)
-    stated = {"folder": str(dataset.root.resolve()), **options}
+    stated = {"folder": str(dataset.root.resolve()), **options, **_replace_provider(options)}
     place = f"++{ENVIRONMENT}.resources_servers.{ENVIRONMENT}"
     added = [f"{place}.{key}={spell(value)}" for key, value in stated.items()]
     given = [] if line.has_key("input_jsonl_fpath") else [f"++input_jsonl_fpath={spell(str(rows))}"]
@@ -80,10 +80,12 @@ def _check_agent(line: GymLine, allowed: Sequence[str] | None) -> None:
 
 def read_terms(options: dict[str, Any]) -> Any:
     """Return the terms on which tasks run. Raises ConfigError."""
+    from nemo_gym.sandbox.config import DEFAULT_METADATA
     from nemo_gym.sources.task_folders.requirements import LIMITS, ROOTLESS, Terms, check_provider
 
     provider = options.get("sandbox_provider", ROOTLESS)
-    name = provider if isinstance(provider, str) else next(iter(provider or {}), ROOTLESS)
+    named = [provider] if isinstance(provider, str) else [*(provider or ())]
+    name = next((each for each in named if each != DEFAULT_METADATA), ROOTLESS)
     check_provider(name)
     if options.get("network") not in (None, "none"):
         raise ConfigError("`network` can be none, for tasks without a network.", code="invalid_option")
@@ -100,6 +102,17 @@ def read_terms(options: dict[str, Any]) -> Any:
         keeps_artifacts=bool(options.get("artifacts")),
         unlimited=frozenset(unlimited),
     )
+
+
+def _replace_provider(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the provider with the removal of the environment's own, with which it would be merged."""
+    from nemo_gym.config.tree import DELETE_KEY
+    from nemo_gym.sources.task_folders.requirements import ROOTLESS
+
+    provider = options.get("sandbox_provider")
+    if not isinstance(provider, dict) or ROOTLESS in provider:
+        return {}
+    return {"sandbox_provider": {**provider, DELETE_KEY: ROOTLESS}}
 
 
 def _take_options(extras: Any) -> tuple[dict[str, Any], list[str]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nemo_gym.cli.short.task_folders import place_task_folders, read_terms
 from nemo_gym.cli.short.translation import GymLine
+from nemo_gym.config.loading import load
 from nemo_gym.failures import ConfigError
 from tests.sources.task_folders.task_maker import make_task
 
@@ -35,6 +37,28 @@ def test_the_rows_lie_beside_the_output_and_the_environment_gets_its_options(
         '++output_jsonl_fpath="results/tasks.jsonl"',
         "+other=1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "provider"),
+    [
+        ("docker", {"docker": {}}),
+        ("{podman: {}, default_metadata: {team: gym}}", {"podman": {}, "default_metadata": {"team": "gym"}}),
+        ("{default_metadata: {team: gym}, podman: {}}", {"podman": {}, "default_metadata": {"team": "gym"}}),
+        ("rootless", {"rootless": {}}),
+        ("{rootless: {memory_mib: 99}}", {"rootless": {"memory_mib": 99}}),
+    ],
+)
+def test_a_provider_that_is_named_replaces_that_of_the_environment(
+    given: str, provider: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_task(tmp_path / "tasks" / "one")
+    line = place_task_folders(build_line(tmp_path / "tasks", f"+sandbox_provider={given}"))
+    overrides = [each for each in line.extras if each.startswith("++task_folders.")]
+    config = load(["+config_paths=[resources_servers/task_folders/configs/task_folders.yaml]", *overrides])
+    (server,) = config.servers
+    assert server.config["sandbox_provider"] == provider
 
 
 def test_the_folder_of_an_environment_is_left_as_it_is(tmp_path: Path) -> None:
