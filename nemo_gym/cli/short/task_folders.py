@@ -54,6 +54,10 @@ def place_task_folders(line: GymLine) -> GymLine:
     write_rows(rows, found, target)
     if (refusal := found.describe()) is not None:
         print(f"gym: {refusal}", file=sys.stderr)
+    counted = found.count()
+    notes = (
+        [] if counted is None else [f"++input_notes={spell([f'{counted}: `gym dataset validate` says why'])}"]
+    )
     stated = {"folder": str(dataset.root.resolve()), **options, **_replace_provider(options)}
     place = f"++{ENVIRONMENT}.resources_servers.{ENVIRONMENT}"
     added = [f"{place}.{key}={spell(value)}" for key, value in stated.items()]
@@ -63,7 +67,7 @@ def place_task_folders(line: GymLine) -> GymLine:
         line,
         names=(),
         values={**line.values, "resources_server": (ENVIRONMENT,)},
-        extras=[*added, *given, *named, *extras],
+        extras=[*added, *given, *named, *notes, *extras],
     )
 
 

@@ -209,7 +209,7 @@ def _open_files(
     identity: dict[str, Any],
     gym: DiscoveredGym,
 ) -> tuple[Journal, MaterializedInputs | None, list[str]]:
-    """Return the open files, and notes on the tasks of a resumed run, which get the indices that they have in it."""
+    """Return the open files, and notes on the tasks. Those of a resumed run get the indices that they have in it."""
     inspection, files = checked.inspection, RunFiles.from_output(settings.output)
     notes: list[str] = []
     if settings.existing is Existing.RESUME:
@@ -226,7 +226,7 @@ def _open_files(
         retried=settings.list_retried_classes(),
     )
     try:
-        return journal, _open_materialized(settings, checked, journal), notes
+        return journal, _open_materialized(settings, checked, journal), [*settings.input_notes, *notes]
     except BaseException as error:
         journal.close({"end": "broken", "error": str(error), "ended_at": time_now()})
         raise

@@ -377,6 +377,10 @@ class CollectOptions(
     tags: list[Annotated[str, Field(min_length=1)]] = Field(
         default_factory=list, description="Words by which lists of runs show and find the run."
     )
+    input_notes: list[str] = Field(
+        default_factory=list,
+        description="Notes on the task rows that the summary repeats, such as on tasks that they leave out.",
+    )
     write_materialized_inputs: bool = Field(
         True, description="Write the rows in the form in which agents receive them."
     )

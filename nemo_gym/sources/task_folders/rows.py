@@ -50,14 +50,20 @@ class FolderRows:
         self.refused[name] = list(messages)
         self.reasons.update(set(reasons))
 
-    def describe(self) -> str | None:
-        """Return a sentence about the folders that were refused; None if there is none."""
+    def count(self) -> str | None:
+        """Return the number of the folders that were refused, with their reasons; None if there is none."""
         if not self.refused:
             return None
         counted = ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common())
         total = len(self.rows) + len(self.refused)
+        return f"{len(self.refused)} of {total} task folders are refused ({counted})"
+
+    def describe(self) -> str | None:
+        """Return the number of the folders that were refused, and why the first is; None if there is none."""
+        if (counted := self.count()) is None:
+            return None
         first, messages = next(iter(self.refused.items()))
-        return f"{len(self.refused)} of {total} task folders are refused ({counted}). {first}: {'; '.join(messages)}"
+        return f"{counted}. {first}: {'; '.join(messages)}"
 
 
 def build_rows(dataset: FolderDataset, terms: Terms) -> FolderRows:

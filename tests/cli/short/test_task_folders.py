@@ -39,6 +39,18 @@ def test_the_rows_lie_beside_the_output_and_the_environment_gets_its_options(
     ]
 
 
+def test_folders_that_are_refused_are_told_at_the_start_and_in_the_notes_of_the_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_task(tmp_path / "tasks" / "one")
+    make_task(tmp_path / "tasks" / "two", without=("tests/test.sh",))
+    line = place_task_folders(build_line(tmp_path / "tasks"))
+    counted = "1 of 2 task folders are refused (1 missing_tests)"
+    assert capsys.readouterr().err.startswith(f"gym: {counted}. two: ")
+    assert f'++input_notes=["{counted}: `gym dataset validate` says why"]' in line.extras
+
+
 @pytest.mark.parametrize(
     ("given", "provider"),
     [

@@ -118,6 +118,13 @@ def out(folder: Path, ending: str = ".jsonl") -> Path:
     return folder / "results" / f"out{ending}"
 
 
+async def test_the_summary_repeats_the_notes_on_the_input(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 1)
+    summary = await run(tmp_path, input_notes=["1 of 2 tasks is left out"])
+    assert "1 of 2 tasks is left out" in summary.notes
+    assert "1 of 2 tasks is left out" in summary.to_json()["notes"]
+
+
 async def test_a_run_leaves_rows_inputs_metrics_and_a_manifest(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 4)
     servers = Servers()

@@ -44,6 +44,7 @@ def test_refusals_are_counted_by_reason(tmp_path: Path) -> None:
     make_task(tmp_path / "tasks" / "d")
     found = build_rows(find_tasks(tmp_path / "tasks"), Terms())
     assert (len(found.rows), dict(found.reasons)) == (1, {"network_public": 2, "missing_tests": 1})
+    assert found.count() == "3 of 4 task folders are refused (2 network_public, 1 missing_tests)"
     assert (found.describe() or "").startswith(
         "3 of 4 task folders are refused (2 network_public, 1 missing_tests). a: "
     )
