@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.cli import check_tasks
+from tests.sandbox.rootless_images import needs_rootless
 from tests.sources.task_folders.task_maker import make_task
 
 
@@ -79,6 +80,15 @@ def test_a_provider_without_its_program_is_refused_before_a_trial(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(f"+folder={tmp_path}", "+sandbox_provider=docker", no_run="false") == 2
     assert "the sandbox provider 'docker' cannot run" in capsys.readouterr().err
+
+
+@needs_rootless
+def test_a_missing_base_system_is_refused_before_a_trial(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_task(tmp_path / "right")
+    assert run(f"+folder={tmp_path}", f"+store={tmp_path}/store", no_run="false") == 2
+    assert "has no base system, which `gym env prefetch` installs" in capsys.readouterr().err
 
 
 def test_a_rule_that_is_none_is_refused_with_the_rules(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,8 +86,12 @@ class RootlessProvider:
     @classmethod
     def find_missing(cls, options: Mapping[str, Any]) -> str | None:
         """The reason why no sandbox can run here; None if one can."""
-        cls(**options)
-        return find_missing()
+        store = cls(**options).store
+        if (missing := find_missing()) is not None:
+            return missing
+        if store.is_empty:
+            return f"{store.folder} has no base system, which `gym env prefetch` installs once, with network"
+        return None
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Start a sandbox of an image in the store. Raises SandboxCreateError naming every unsupported request."""

@@ -78,6 +78,11 @@ class ImageStore:
         self.folder = folder.absolute() if folder is not None else _find_default_folder()
         self.owner = STORE_USER if os.geteuid() == 0 else None
 
+    @property
+    def is_empty(self) -> bool:
+        """True if it has no layer, so that no image can be here or be made."""
+        return not any((self.folder / "layers").glob("*"))
+
     def find(self, image: str) -> Image | None:
         """Return an image; None if it is not here, whole."""
         file = self._image_file(image)

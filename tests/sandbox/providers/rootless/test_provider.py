@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -221,3 +222,15 @@ async def test_a_damaged_snapshot_starts_no_sandbox(provider: RootlessProvider, 
         with pytest.raises(SandboxCreateError, match=f"the snapshot .*{name} cannot be restored"):
             await AsyncSandbox(provider, SPEC, owns_provider=False).start(snapshot=tmp_path / name)
     assert list((provider.store.folder / "sandboxes").iterdir()) == []
+
+
+def test_without_a_base_system_no_sandbox_can_run() -> None:
+    with host_provider() as provider:
+        options = {"store": str(provider.store.folder)}
+        assert RootlessProvider.find_missing(options) is None
+        shutil.rmtree(provider.store.folder)
+        missing = RootlessProvider.find_missing(options)
+    assert (
+        missing
+        == f"{options['store']} has no base system, which `gym env prefetch` installs once, with network"
+    )

@@ -19,6 +19,15 @@ def test_an_image_is_found_only_with_all_its_layers(tmp_path: Path) -> None:
     assert store.find("org/image:1") is None
 
 
+def test_a_store_without_a_layer_is_empty(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path / "store")
+    assert store.is_empty
+    store.new_sandbox().remove()
+    assert store.is_empty
+    store.layer("debian").mkdir()
+    assert not store.is_empty
+
+
 def test_the_folders_of_killed_gyms_are_deleted_and_those_of_live_ones_stay(tmp_path: Path) -> None:
     store = ImageStore(tmp_path / "store")
     live = store.new_sandbox()
