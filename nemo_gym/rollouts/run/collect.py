@@ -85,8 +85,7 @@ async def collect(
     agents = attempter or await _build_attempter(settings, checked, execution)
     agents = await _make_durable(settings, execution, identity, agents)
     plan, agents = await _choose_plan(settings, checked, execution, agents)
-    told = [*settings.input_notes, *inspection.notes, *notes]
-    return await execution.run(plan, agents, display, lambda: [*told, *control.notes])
+    return await execution.run(plan, agents, display, lambda: [*inspection.notes, *notes, *control.notes])
 
 
 def _count_planned(inspection: DatasetInspection) -> dict[str, Planned]:
@@ -234,7 +233,7 @@ def _open_files(
     identity: dict[str, Any],
     gym: DiscoveredGym,
 ) -> tuple[Journal, MaterializedInputs | None, list[str]]:
-    """Return the open files, and notes on the tasks of a resumed run, which get the indices that they have in it."""
+    """Return the open files, and notes on the tasks. Those of a resumed run get the indices that they have in it."""
     inspection, files = checked.inspection, RunFiles.from_output(settings.output)
     notes: list[str] = []
     if settings.existing is Existing.RESUME:
@@ -251,7 +250,7 @@ def _open_files(
         retried=settings.list_retried_classes(),
     )
     try:
-        return journal, _open_materialized(settings, checked, journal), notes
+        return journal, _open_materialized(settings, checked, journal), [*settings.input_notes, *notes]
     except BaseException as error:
         journal.close({"end": "broken", "error": str(error), "ended_at": time_now()})
         raise

@@ -82,12 +82,13 @@ async def check_folders(
         refusals = find_refusals(task, terms)
         check.problems += [f"{each.reason}: {each.field}: {each.message}" for each in refusals]
         check.remarks += _list_remarks(task)
-        faults = [] if refusals else [*_list_program_faults(task)]
+        faults = [*_list_program_faults(task)]
         if sandboxes is None:
             check.problems += faults
             check.remarks += [_NO_SOLUTION] if task.find_solution(task.steps[0]) is None else []
-        elif not refusals:
-            await _try(task, terms, sandboxes, check, repeats)
+        else:
+            if not refusals:
+                await _try(task, terms, sandboxes, check, repeats)
             check.problems += faults if check.problems else []  # a trial that is right has run the program
         yield check
 

@@ -116,6 +116,9 @@ async def test_a_verifier_program_that_cannot_run_is_wrong(
     (folder / "tests" / "verifier.py").write_text(text)
     found = await check(folder, provider if is_run else None)
     assert any(each.startswith(fault) for each in found.problems)
+    (folder / "task.toml").write_text("")
+    refused = await check(folder, provider if is_run else None)
+    assert {each.split(":")[0] for each in refused.problems} == {"network_public", "verifier_program"}
 
 
 async def test_a_verifier_program_beside_a_test_script_does_not_count(tmp_path: Path) -> None:
