@@ -272,7 +272,7 @@ class _Play:
                 rollout_timeout_s=scenario.rollout_timeout_s,
             ),
             durability="process" if scenario.is_durable else "off",
-            keep_attempts="all",  # so that the invariants can read them
+            keep_attempts="all" if scenario.is_durable else "none",  # so that the invariants can read them
         )
         caller = gym.caller(transport)
         try:
