@@ -223,7 +223,7 @@ MISTAKES = (
     Mistake(
         "rows without an agent",
         f"{RUN} -i t.jsonl",
-        ("t.jsonl:1", "`agent_ref`", "+agent_name"),
+        ("t.jsonl:1", "`agent_ref`", "--agent"),
         {
             "t.jsonl": row(None),
             FILE: CONFIG + CONFIG[CONFIG.index("shop_simple") :].replace("shop_", "other_", 1),
@@ -236,7 +236,7 @@ MISTAKES = (
         (f"{FILE}:14:9", "does not exist", "Fetch or prepare"),
         in_config("example.jsonl", "exampel.jsonl"),
     ),
-    Mistake("a dataset of another type", f"{RUN} --split train", ("type train", "+split=example")),
+    Mistake("a dataset of another type", f"{RUN} --split train", ("type train", "--split example")),
     Mistake(
         "a file that is not compressed",
         f"{RUN} -i t.jsonl.gz",
@@ -251,7 +251,7 @@ MISTAKES = (
     ),
     # Outputs
     Mistake(
-        "an output that exists", f"{RUN} -o out.jsonl", ("out.jsonl", "+overwrite"), {"out.jsonl": "{}\n"}
+        "an output that exists", f"{RUN} -o out.jsonl", ("out.jsonl", "--overwrite"), {"out.jsonl": "{}\n"}
     ),
     Mistake(
         "an output that is a folder",
