@@ -55,7 +55,8 @@ def bytes_of(text: str | dict[str, str]) -> bytes:
 def test_ids_logprobs_masks_and_texts_are_those_of_vllm(vllm_url: str, tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "tasks.jsonl", tool_choice="auto", max_output_tokens=48)
     output = tmp_path / "out" / "rollouts.jsonl"
-    code, rows, printed = collect(vllm_url, tasks, output, "return_token_id_information=true")
+    options = ("return_token_id_information=true", "token_fields=contract")
+    code, rows, printed = collect(vllm_url, tasks, output, *options)
     assert code == 0, printed
     with serving([output]) as address:
         shown = list(shown_tokens(address, output))

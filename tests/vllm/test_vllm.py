@@ -78,9 +78,8 @@ def test_tool_calling_rollouts_with_token_ids(vllm_url: str, tmp_path: Path) -> 
         max_output_tokens=400,
         temperature=1.0,
     )
-    code, rows, printed = collect(
-        vllm_url, tasks, tmp_path / "out" / "rollouts.jsonl", "return_token_id_information=true"
-    )
+    options = ("return_token_id_information=true", "token_fields=contract")
+    code, rows, printed = collect(vllm_url, tasks, tmp_path / "out" / "rollouts.jsonl", *options)
     assert code == 0, printed
     assert len(rows) == TASKS
     for row in rows:
