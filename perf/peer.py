@@ -350,7 +350,7 @@ def _is_ready(line: str) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the servers as Ctrl-C does, and then whatever is left of what they started."""
+    """End the servers as Ctrl-C does, and then all processes of theirs that are left."""
     family = family_of(process.pid) if process.poll() is None else []
     process.send_signal(2)
     try:

@@ -59,7 +59,7 @@ class SessionScenario:
 
 @dataclass(slots=True)
 class Played:
-    """What happened."""
+    """The event."""
 
     violation: str | None = None
     busy: float = 0.0
@@ -79,7 +79,7 @@ class Played:
 
 
 class Truth(NamedTuple):
-    """What really sampled a rollout."""
+    """The policy that really sampled a rollout."""
 
     versions: Versions
     failed: bool

@@ -198,7 +198,7 @@ class RowProbes:
         if not calls:
             self._remember(task, row, text, gold.reward)
             if read_params(row).get("tools"):
-                return outcomes  # nothing is to be done, whatever is said
+                return outcomes  # nothing is to be done with any words
         for empty, said in {NOTHING: DONE, "empty": "", "I do not know": "I do not know."}.items():
             verdict = await self.prober.attempt(row, said)
             outcomes.append(conclude(task, Attempt(empty, Right.REJECT, said), verdict, gold.reward))

@@ -71,7 +71,7 @@ class EnvironmentAudit:
     lacks_judge: bool = False
     """True if the environment refers to a model that has no URL."""
     notes: list[str] = field(default_factory=list, init=False)
-    """What the card says about the conditions of the audit."""
+    """The conditions of the audit, as the card tells them."""
     asks_judge: bool = field(default=False, init=False)
     """Whether a judge can be asked."""
 

@@ -86,7 +86,7 @@ class ProbeVerdict:
     failure: str = ""
     """Why there is no reward."""
     outputs: tuple[str, ...] = ()
-    """What the tools answered, by call."""
+    """The answers of the tools, by call."""
     response: Mapping[str, Any] | None = None
     """The attempt, as it was verified."""
 

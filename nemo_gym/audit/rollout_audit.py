@@ -31,7 +31,7 @@ _AT_ONCE = 16
 
 @dataclass(slots=True)
 class RolloutReport:
-    """What an audit says of a run's rows."""
+    """The findings of an audit of a run's rows."""
 
     file: Path
     rows: int = 0

@@ -144,7 +144,7 @@ async def _find_posted(keys: ControlKeys) -> list[Announced]:
 
 
 def _is_idle(told: Mapping[str, Any]) -> bool:
-    """Return whether a run is that of a gym's servers, and nobody calls them or has changed anything."""
+    """Return whether a run is that of a gym's servers, has no caller and is unchanged."""
     return "waiting" in told["counts"] and not told["is_touched"]
 
 

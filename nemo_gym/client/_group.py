@@ -24,7 +24,7 @@ class RolloutGroup:
     """The rollouts of one task that share a baseline, or the cancellation of such a group."""
 
     line: Mapping[str, Any]
-    """What the session says of it, without its rows."""
+    """Its description by the session, without its rows."""
     rollouts: tuple[Rollout, ...]
     """Those with a score; empty for a cancellation."""
     versions: tuple[SampledBy, ...]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nemo_gym.client._gym import AsyncGym
 
 EngineTreatment: TypeAlias = Literal["abort", "keep", "wait", "none"]
-"""What becomes of generations in flight while new weights are pushed."""
+"""The treatment of generations in flight while new weights are pushed."""
 _LOST_S = 10.0
 """Seconds without a line after which a connection is lost. The session writes one every 2 seconds."""
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 5.0

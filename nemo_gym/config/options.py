@@ -53,7 +53,7 @@ class Inspection:
     code_fault: tuple[str, int | None, str] | None = None
     """File, line and message of an error in the implementation's code."""
     remedy: str | None = None
-    """What to do about it."""
+    """The remedy."""
     unchecked: str | None = None
     """The reason if the block could not be validated and the code is not at fault."""
     runs_code: bool = False

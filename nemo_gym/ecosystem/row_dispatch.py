@@ -1,4 +1,4 @@
-"""What trainers ask for beside the rollouts of rows: agents by source, repeats, a time limit, failures as rows.
+"""Requests of trainers beside the rollouts of rows: agents by source, repeats, a time limit, failures as rows.
 
 The names and the forms of the rows are those of the ecosystem's release 0.7.0.
 """

@@ -211,7 +211,7 @@ class Report:
     losses: Counter[Loss] = field(default_factory=Counter)
     """Rollouts exported with a loss."""
     kept_aside: Counter[str] = field(default_factory=Counter)
-    """What only the format's room for other data holds, by kind."""
+    """The data that only the format's room for other data holds, by kind."""
     origins: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """Exported rollouts by `ORIGIN` of their task folders."""
     runs: list[dict[str, Any]] = field(default_factory=list)

@@ -154,7 +154,7 @@ class RolloutSessions:
         return session.describe()
 
     async def _run(self, session: RolloutSession) -> None:
-        """Run a session, and forget it when nobody has asked for it any more."""
+        """Run a session, and forget it when no request for it comes any more."""
         running = asyncio.create_task(session.run())
         try:
             while not session.is_stopped:
@@ -209,9 +209,7 @@ class GroupStream(Response):
         async with aclosing(self._lines):
             async for line in self._lines:
                 await send({"type": "http.response.body", "body": line + b"\n", "more_body": True})
-                await asyncio.sleep(
-                    0
-                )  # so that many lines keep nobody from noticing that the client has left
+                await asyncio.sleep(0)  # so that many lines do not hide that the client has left
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -187,7 +187,7 @@ class _Exposure:
         is_named = "resources_session_id" in seed
         row = seed.get("task_data") or {} if is_named else seed
         self._declared[context.session] = read_declared_tools(row)
-        if len(self._declared) > _MOST_SESSIONS:  # sessions that nobody has closed
+        if len(self._declared) > _MOST_SESSIONS:  # sessions that no client has closed
             del self._declared[next(iter(self._declared))]
         allowed = self._server.mcp_allowed_tools_for_session(row)
         token = self._tokens.sign(orjson.dumps([context.session, allowed]).decode())

@@ -87,7 +87,7 @@ class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
     """Seconds without a call after which a session is closed, when its rollout has no deadline."""
 
     replay: Literal["safe", "unsafe", "recorded", "snapshot"] = "safe"
-    """What a replayed attempt of a durable run does with its tools. `safe`: it executes them again. `unsafe`: they have
+    """How a replayed attempt of a durable run treats its tools. `safe`: it executes them again. `unsafe`: they have
     effects outside of the session, such as a mail, so an interrupted attempt begins afresh, and none is forked.
     `recorded`: it gets their recorded results, and the state of the session is not made again. `snapshot`: it begins
     with the last snapshot of the session, and gets the results before; without one it executes all of them again."""

@@ -4,7 +4,7 @@ that call them directly, such as a trainer's own loop.
 Attempts of a collection, or of `POST /rollouts`, have a control of their own, and pass. The head server tells the gate
 its state and repeats that, so that a restarted server hears it; a gate that hears nothing for some seconds opens.
 
-The gate is put in at the first request of control, so that a gym that nobody controls has none: attempts that began
+The gate is put in at the first request of control, so that a gym without one has none: attempts that began
 before are neither listed nor cancelled.
 """
 

@@ -1,7 +1,7 @@
 """Control of a run that goes on, from its page: the verbs of `gym ctl`, passed on to the run with its token.
 
 The run announces its address in a file beside its rows. Only a file of this user is read, and only an address on
-loopback is called, so that a folder of somebody else cannot make a viewer send requests elsewhere.
+loopback is called, so that a folder of another user cannot make a viewer send requests elsewhere.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class ExportedPage:
     note: str
     """The content in words: `12 of 4,096 rollouts and 0 of 3 failed attempts of rollouts.jsonl. …`."""
     notes: tuple[str, ...] = ()
-    """What the figures of the runs do not tell, such as rows that lack, or scores by several codes."""
+    """Facts that the figures of the runs do not tell, such as rows that lack, or scores by several codes."""
 
 
 @dataclass(slots=True)

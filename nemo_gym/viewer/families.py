@@ -18,7 +18,7 @@ _MOST_KEPT = 4096
 
 
 class ForkedRun(NamedTuple):
-    """What the manifest of forks says of their parents."""
+    """The facts about their parents in the manifest of forks."""
 
     rows: frozenset[Path]
     """Where the parents' rows may lie."""

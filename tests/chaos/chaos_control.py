@@ -30,7 +30,7 @@ _REFUSALS = frozenset({"not_in_flight", "none_failed", "run_draining"})
 
 
 def send_random(run: GymRun, chance: random.Random) -> str | None:
-    """Send a random request, and return its verb if it was accepted; None if it was refused, or nobody answered."""
+    """Send a random request, and return its verb if it was accepted; None if it was refused, or not answered."""
     verb = chance.choice(_VERBS[:-1] if chance.random() < 0.8 else _VERBS)
     try:
         state = ask(run).body

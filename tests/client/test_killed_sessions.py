@@ -34,7 +34,7 @@ class KilledError(Exception):
 
 @dataclass
 class Checkpoint:
-    """What a trainer has stored."""
+    """The stored state of a trainer."""
 
     state: dict[str, Any] | None = None
     trained: Counter[tuple[str, int]] = field(default_factory=Counter)

@@ -62,7 +62,7 @@ def read_address(run: GymRun) -> dict[str, Any] | None:
 
 
 def ask(run: GymRun, verb: str = "", **body: Any) -> ControlAnswer:
-    """Send a request to a run; without a verb for its state. Raises `OSError` if nobody answers."""
+    """Send a request to a run; without a verb for its state. Raises `OSError` without an answer."""
     told = read_address(run)
     if told is None:
         raise ConnectionRefusedError("the run announces no address")

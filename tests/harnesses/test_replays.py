@@ -43,7 +43,7 @@ pytestmark = pytest.mark.harnesses
 LOOKS = 2
 NOISE = {"claude_code": (), "opencode": (), "qwen_code": (), "codex": ("hex_id", "duration")}
 _VARIES = ("seconds", "stderr")
-"""What an external agent reports of its program, which has times and ids of its own."""
+"""The report of an external agent on its program, which has times and ids of its own."""
 
 
 class TimelessPolicy(RepairPolicy):

@@ -1,4 +1,4 @@
-"""A run that goes on is controlled from its page, by nobody else, and only at an address on loopback."""
+"""A run that goes on is controlled from its page alone, and only at an address on loopback."""
 
 from __future__ import annotations
 

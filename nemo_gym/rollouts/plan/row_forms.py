@@ -27,7 +27,7 @@ _QUESTIONS, _ANSWERS, _EXPECTED = (
     "expected_answer",
 )
 _SOLUTION_END = "####"
-"""What stands before the answer at the end of a solution, as in GSM8K."""
+"""The text before the answer at the end of a solution, as in GSM8K."""
 CSV_ENDINGS: Mapping[str, str] = {".csv": ",", ".tsv": "\t"}
 """The separators of files with a table, by their ending."""
 

@@ -58,7 +58,7 @@ class OpenSource:
         self._changed.set()
 
     def close(self) -> None:
-        """End, whatever is left to draw."""
+        """End, even if draws are left."""
         self._count_ready, self._has_left = lambda: 0, lambda: False
         self.end()
 

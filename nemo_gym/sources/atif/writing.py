@@ -249,7 +249,7 @@ def _define_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest_trajectory(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a trajectory of ours without its own digest, whatever the order of its keys."""
+    """Return the SHA-256 of a trajectory of ours without its own digest, in any order of its keys."""
     extra = content["extra"]
     ours = {name: value for name, value in extra[OUR_DATA].items() if name != "digest"}
     whole = {**content, "extra": {**extra, OUR_DATA: ours}}

@@ -84,7 +84,7 @@ class OpenGame:
     seat: int = 0
     is_over: bool = False
     conversations: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    """What each other seat has read and said."""
+    """The texts that each other seat has read and said."""
 
 
 class ForeignServer(GymnasiumServer):

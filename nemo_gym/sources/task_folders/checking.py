@@ -53,7 +53,7 @@ class FolderCheck:
     problems: list[str] = field(default_factory=list)
     findings: list[LintFinding] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """What an author should know of a task that is right."""
+    """Remarks to the author of a task that is right."""
     rewards: dict[str, list[float]] = field(default_factory=dict)
     """Play → its rewards."""
 

@@ -258,7 +258,7 @@ def go_on(answer: Any, asked: list[Any], more: str) -> list[Any]:
 
 
 def read_spoken(answer: Any) -> str:
-    """What an answer says. The ids of its tokens depend on which of two equal calls came first."""
+    """The content of an answer. The ids of its tokens depend on which of two equal calls came first."""
     items = [
         {name: item.get(name) for name in ("type", "name", "arguments", "content")}
         for item in answer["output"]

@@ -69,7 +69,7 @@ BROKEN = {
     "ignore_signals": "environment:timeout",
     "die": "environment:host_died",
 }
-"""What ends a host, and the failure."""
+"""The causes that end a host, each with its failure."""
 ANSWERED = {
     "long_answer": "environment:out_of_resources",
     "nan": "environment:environment_error",
@@ -80,7 +80,7 @@ ANSWERED = {
     "raise": "environment:environment_error",
     "fill_memory": "environment:out_of_resources",
 }
-"""What is an error of one request."""
+"""The errors of one request."""
 
 
 @pytest.mark.parametrize("text", BROKEN)

@@ -73,7 +73,7 @@ class HostChannel:
                 time.sleep(interval_s)
                 try:
                     self.send({"type": "event", "event": "alive"})
-                except OSError:  # nobody reads
+                except OSError:  # there is no reader
                     os._exit(1)
 
         threading.Thread(target=beat_on, daemon=True, name="alive").start()

@@ -56,7 +56,7 @@ class Host:
         self._adapter: Any = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the result of a request. Raises whatever the environment raises."""
+        """Return the result of a request. Raises every error of the environment."""
         kind = request.get("type")
         fields = {name: value for name, value in request.items() if name not in ("v", "id", "type")}
         fields.pop("deadline_s", None)

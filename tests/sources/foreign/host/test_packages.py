@@ -1,4 +1,4 @@
-"""What tells one version of an installed environment from another."""
+"""The facts that tell one version of an installed environment from another."""
 
 from __future__ import annotations
 
