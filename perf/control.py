@@ -14,14 +14,13 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from perf.measure import REPOSITORY, Figures, median_of
+from perf.noting_engine import NotingEngine, NotingHandler, serve
 
 _IN_FLIGHT, _STEP_S, _PLANNED = 16, 0.5, 4000
 _QUIET_S = 2.0
@@ -36,7 +35,7 @@ def run(runs: int) -> Figures:
 
 
 def _measure(placement: str) -> Figures:
-    with _engine() as engine, tempfile.TemporaryDirectory() as name:
+    with serve(_Engine, _Handler) as engine, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with subprocess.Popen(_build_command(engine, folder, placement), cwd=folder) as process:
             try:
@@ -130,10 +129,7 @@ def _build_command(engine: _Engine, folder: Path, placement: str) -> list[str]:
 # --- An engine that notes when calls start and when their clients leave ------------------------------------------
 
 
-class _Engine(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
+class _Engine(NotingEngine):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.starts: list[float] = []
@@ -142,55 +138,19 @@ class _Engine(ThreadingHTTPServer):
         self.open: dict[int, None] = {}
         """The threads that answer a call."""
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(NotingHandler):
     server: _Engine
+    text = "The answer is A."
 
-    def do_GET(self) -> None:
-        self._answer({"object": "list", "data": [{"id": "mock", "object": "model", "max_model_len": 65_536}]})
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+    def note_call(self) -> bool:
+        """Note the start of a call, and whether its client leaves before the answer."""
         self.server.starts.append(time.monotonic())
         self.server.open[threading.get_ident()] = None
         try:
             if select.select([self.connection], [], [], _STEP_S)[0]:  # its client has left
                 self.server.left.append(time.monotonic())
-                self.close_connection = True
-                return
+                return False
         finally:
             self.server.open.pop(threading.get_ident(), None)
-        message = {"role": "assistant", "content": "The answer is A."}
-        usage = {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14}
-        self._answer({
-            "id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "mock",
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage,
-        })  # fmt: skip
-
-    def _answer(self, value: Any) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def _engine() -> Iterator[_Engine]:
-    with _Engine(("127.0.0.1", 0), _Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+        return True

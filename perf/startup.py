@@ -6,20 +6,15 @@ too. Inline, the figures are the time from the command to its first request to t
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from perf.episodes import EPISODES
 from perf.measure import REPOSITORY, Figures, median_of, memory_mb
+from perf.noting_engine import NotingEngine, NotingHandler, serve
 from perf.running_gym import running_gym
 
 OVERRIDES = (
@@ -57,7 +52,7 @@ def _start_once() -> Figures:
 
 
 def _collect_inline_once() -> Figures:
-    with _engine() as engine, tempfile.TemporaryDirectory() as folder:
+    with serve(_Engine, _Handler) as engine, tempfile.TemporaryDirectory() as folder:
         policy = [f"+policy_base_url={engine.url}", "+policy_api_key=none", "+policy_model_name=mock"]
         output = f"+output_jsonl_fpath={folder}/rollouts.jsonl"
         configs = EPISODES["tool-calling"].configs
@@ -85,51 +80,14 @@ def _environment() -> dict[str, str]:
 # --- An engine that records its first request -------------------------------------------------------------------
 
 
-class _Engine(ThreadingHTTPServer):
-    daemon_threads = True
+class _Engine(NotingEngine):
     first_asked = 0.0
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(NotingHandler):
     server: _Engine
+    text = "It is warm."
 
-    def do_GET(self) -> None:
-        self._answer({"object": "list", "data": [{"id": "mock", "object": "model", "max_model_len": 65_536}]})
-
-    def do_POST(self) -> None:
+    def note_call(self) -> bool:
         self.server.first_asked = self.server.first_asked or time.monotonic()
-        self.rfile.read(int(self.headers["content-length"]))
-        message = {"role": "assistant", "content": "It is warm."}
-        usage = {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14}
-        self._answer({
-            "id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "mock",
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage,
-        })  # fmt: skip
-
-    def _answer(self, value: Any) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def _engine() -> Iterator[_Engine]:
-    with _Engine(("127.0.0.1", 0), _Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+        return True
