@@ -57,12 +57,13 @@ class Forkable:
         return StoredRun(self.rows, may_have_begun=True)
 
     async def fork(self, turn: int, forks: int = 2, **settings: Any) -> list[Row]:
+        """The forks' rows by task and repeat: those of the file are in the order in which they ended."""
         parents = find_parents(self.run, turn, task=settings.pop("task", None))
         options = DurabilityOptions(durability="process", keep_attempts="all", on_mismatch="fail")
         given = ForkSettings(turn, forks, self.output, options=options, **settings)
         summary = await fork(given, self.run, parents, self.gym.caller(), self.gym)
         assert summary.exit_code == 0, summary.to_json()
-        return read_rows(self.output)
+        return sorted(read_rows(self.output), key=lambda row: (row["_ng_task_index"], row["_ng_rollout_index"]))
 
 
 def read_rows(path: Path) -> list[Row]:
