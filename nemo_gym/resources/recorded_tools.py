@@ -27,9 +27,8 @@ from nemo_gym import clock
 from nemo_gym.json_objects import object_in, parse_json
 from nemo_gym.resources.mcp_tools import is_tool_path
 from nemo_gym.serving.durable.lines import RecordFile
-from nemo_gym.serving.durable.names import parse_name
 from nemo_gym.serving.durable.plans import ReplayPlan, read_plan
-from nemo_gym.serving.durable.runs import Durability, DurableRun
+from nemo_gym.serving.durable.runs import Durability, DurableRun, find_attempt
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.memory import collect_reply
@@ -109,13 +108,11 @@ class RecordedTools:
         known = self._sessions.get(name)
         if known is not None:
             return known
-        attempt = parse_name(name)
-        run = self.runs.get(attempt.run) if attempt is not None else None
-        if attempt is None or run is None:
+        found = find_attempt(name, self.runs)
+        if found is None:
             return None
-        folder = run.folder / attempt.folder
-        session = ToolSession(run, RecordFile(folder, self._process, _SUFFIX))
-        plan = await asyncio.to_thread(read_plan, folder)
+        session = ToolSession(found.run, RecordFile(found.folder, self._process, _SUFFIX))
+        plan = await asyncio.to_thread(read_plan, Path(found.folder))
         if plan is not None:
             await asyncio.to_thread(self._read_calls, session, plan)
         return self._sessions.setdefault(name, session)

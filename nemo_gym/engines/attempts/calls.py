@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,14 +21,13 @@ from nemo_gym import clock
 from nemo_gym.engines.attempts.matching import Mismatch
 from nemo_gym.engines.attempts.record import AttemptWriter, RecordedCall, is_afresh, read_attempt
 from nemo_gym.engines.attempts.replay import STALE, Replay, ReplayedCall, build_mismatch_failure
-from nemo_gym.engines.gateway.requests import drop_markers
+from nemo_gym.engines.gateway.requests import MARKER, drop_markers
 from nemo_gym.engines.record.call import DIALECTS, REPLAYED_MARK
 from nemo_gym.engines.record.deltas import RequestIndex, RequestParts
 from nemo_gym.engines.record.tape import MISMATCH, EngineTape, current_tape
 from nemo_gym.failures import GymError
-from nemo_gym.serving.durable.names import AttemptName, parse_name
 from nemo_gym.serving.durable.plans import read_plan
-from nemo_gym.serving.durable.runs import Durability, DurableRun
+from nemo_gym.serving.durable.runs import Durability, DurableAttempt, DurableRun, find_attempt
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import CALL_HEADER, VERIFYING, current_context
@@ -42,6 +41,7 @@ _MOST_OPEN = 1024
 """Attempts whose state is in memory; that of an older one is read again with its next call."""
 _CALL = CALL_HEADER.encode()
 _JSON: RawHeaders = [(b"content-type", b"application/json")]
+_MARKED: Final = MARKER.encode()
 _RETRIED = frozenset({408, 409, 425, 429})
 
 
@@ -49,10 +49,9 @@ _RETRIED = frozenset({408, 409, 425, 429})
 class OpenAttempt:
     """An attempt that makes calls."""
 
-    name: AttemptName
-    run: DurableRun
+    found: DurableAttempt
     writer: AttemptWriter
-    replay: Replay | None
+    replay: Replay | None = None
     index: RequestIndex = field(default_factory=RequestIndex)
     answered: set[str] = field(default_factory=set)
     """The ids that clients gave to answered calls."""
@@ -74,11 +73,11 @@ class AttemptCalls:
         self._attempts: OrderedDict[str, OpenAttempt] = OrderedDict()
 
     async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        context = current_context.get()
-        attempt = None
+        context, attempt, sent = current_context.get(), None, ""
         if scope["path"] in DIALECTS and context is not None:
             attempt = await self._find(context.session)
-        sent = dict(scope["headers"]).get(_CALL, b"").decode("latin-1") if attempt is not None else ""
+        if attempt is not None:
+            sent = dict(scope["headers"]).get(_CALL, b"").decode("latin-1")
         if attempt is None or sent == VERIFYING or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
         else:
@@ -87,7 +86,7 @@ class AttemptCalls:
     def forget(self, run: str) -> None:
         """Forget a run that has ended."""
         self.runs.pop(run, None)
-        for session in [name for name, attempt in self._attempts.items() if attempt.name.run == run]:
+        for session in [name for name, attempt in self._attempts.items() if attempt.found.name.run == run]:
             del self._attempts[session]
 
     async def _find(self, session: str) -> OpenAttempt | None:
@@ -96,14 +95,14 @@ class AttemptCalls:
         if attempt is not None:
             self._attempts.move_to_end(session)
             return attempt
-        name = parse_name(session)
-        run = self.runs.get(name.run) if name is not None else None
-        if name is None or run is None:
+        found = find_attempt(session, self.runs)
+        if found is None:
             return None
-        folder = run.folder / name.folder
-        attempt = OpenAttempt(name, run, AttemptWriter(folder, self._process, self._incarnation), None)
-        if not is_afresh(folder):  # it replays another one, or this process began later
-            await asyncio.to_thread(_restore, attempt, folder, self._server)
+        is_new = is_afresh(found.folder)
+        writer = AttemptWriter(found.folder, self._process, self._incarnation, is_new=is_new)
+        attempt = OpenAttempt(found, writer)
+        if not is_new:  # it replays another one, or this process began later
+            await asyncio.to_thread(_restore, attempt, Path(found.folder), self._server)
         attempt = self._attempts.setdefault(session, attempt)
         while len(self._attempts) > _MOST_OPEN:
             self._attempts.popitem(last=False)
@@ -113,14 +112,14 @@ class AttemptCalls:
         self, attempt: OpenAttempt, handler: ASGIApp, scope: Scope, receive: WholeBody, sent: str
     ) -> Reply:
         api = DIALECTS[scope["path"]]
-        body = receive.value if receive.value is not None else parse_object(receive.body)
-        receive = WholeBody(receive.body, receive, body)
+        if receive.value is None:
+            receive.value = parse_object(receive.body)
         if attempt.refusal is not None:
             raise attempt.refusal
         if sent in attempt.answered and (known := await self._find_answered(attempt, sent)) is not None:
             tape = EngineTape(known.replies, known.versions, parts=known.parts)
             return await _give(handler, scope, receive, tape, known)
-        plain = drop_markers(body)
+        plain = drop_markers(receive.value) if _MARKED in receive.body else receive.value
         planned = self._replay(attempt, api, plain) if attempt.replay is not None else None
         if planned is not None and planned.recorded is not None:
             scope[REPLAYED_MARK] = True
@@ -175,7 +174,7 @@ class AttemptCalls:
         if planned is not None:
             line |= _describe_replay(planned)
         self._append(attempt, attempt.writer.end, call, line, tape.replies)
-        if attempt.run.durability is Durability.NODE and attempt.is_recorded:
+        if attempt.found.run.durability is Durability.NODE and attempt.is_recorded:
             await asyncio.to_thread(self._append, attempt, attempt.writer.flush)
         if sent:
             attempt.answered.add(sent)
@@ -215,12 +214,12 @@ class AttemptCalls:
             attempt.is_recorded = False
             log.warning(
                 "attempt %s is durable no more: %s cannot be written (%s)",
-                attempt.name, attempt.writer.path, error.strerror or error,
+                attempt.found.name, attempt.writer.path, error.strerror or error,
             )  # fmt: skip
 
     async def _find_answered(self, attempt: OpenAttempt, sent: str) -> RecordedCall | None:
         """Return the call of this attempt whose answer its client did not get, by the id that the client gave it."""
-        record = await asyncio.to_thread(read_attempt, attempt.writer.path.parent)
+        record = await asyncio.to_thread(read_attempt, Path(attempt.found.folder))
         return next((call for call in record.list_answered(self._server) if call.sent == sent), None)
 
 

@@ -242,7 +242,7 @@ class ForkAttempts(DurableAttempts):
         result = await asyncio.to_thread(
             self._describe_fork, parent, number, replayed, result, folder, seconds
         )
-        await self._note_end(task.identity, result, folder)
+        await self._note_end(task.identity, result, name)
         return result
 
     def _find_replayed(self, identity: RolloutId, parent: Parent) -> _Replayed:
