@@ -31,7 +31,7 @@ from nemo_gym.serving.durable.runs import Durability, DurableAttempt, DurableRun
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import CALL_HEADER, VERIFYING, current_context
-from nemo_gym.transport.memory import collect_reply
+from nemo_gym.transport.memory import ReplyCollector
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
@@ -73,15 +73,17 @@ class AttemptCalls:
         self._attempts: OrderedDict[str, OpenAttempt] = OrderedDict()
 
     async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        context, attempt, sent = current_context.get(), None, ""
-        if scope["path"] in DIALECTS and context is not None:
-            attempt = await self._find(context.session)
-        if attempt is not None:
-            sent = dict(scope["headers"]).get(_CALL, b"").decode("latin-1")
-        if attempt is None or sent == VERIFYING or not isinstance(receive, WholeBody):
+        context = current_context.get()
+        if scope["path"] not in DIALECTS or context is None or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
-        else:
-            await send_reply(send, await self._answer(attempt, handler, scope, receive, sent))
+            return
+        attempt = self._attempts.get(context.session) or await self._open(context.session)
+        sent = dict(scope["headers"]).get(_CALL, b"").decode("latin-1") if attempt is not None else ""
+        if attempt is None or sent == VERIFYING:
+            await handler(scope, receive, send)
+            return
+        self._attempts.move_to_end(context.session)
+        await send_reply(send, await self._answer(attempt, handler, scope, receive, sent))
 
     def forget(self, run: str) -> None:
         """Forget a run that has ended."""
@@ -89,12 +91,8 @@ class AttemptCalls:
         for session in [name for name, attempt in self._attempts.items() if attempt.found.name.run == run]:
             del self._attempts[session]
 
-    async def _find(self, session: str) -> OpenAttempt | None:
-        """Return the state of a durable attempt; None for another session."""
-        attempt = self._attempts.get(session)
-        if attempt is not None:
-            self._attempts.move_to_end(session)
-            return attempt
+    async def _open(self, session: str) -> OpenAttempt | None:
+        """Return the state of a durable attempt that makes its first call here; None for another session."""
         found = find_attempt(session, self.runs)
         if found is None:
             return None
@@ -127,19 +125,29 @@ class AttemptCalls:
             plain = dict(planned.body)
             receive = WholeBody(orjson.dumps(plain), receive, plain)
         call = f"call_{clock.hex_id()}"
-        parts = RequestParts.from_body(api, plain)
-        line = {"server": self._server, "dialect": api, "sent": sent, "started_at": clock.wall_clock()}
-        line["request"] = attempt.index.build_delta(parts)
-        self._append(attempt, attempt.writer.begin, call, line)
-        attempt.index.keep(call, parts.digests)
+        self._begin(attempt, call, sent, RequestParts.from_body(api, plain))
         tape = planned.tape if planned is not None else EngineTape()
         try:
             reply = await _give(handler, scope, receive, tape, planned.recorded if planned else None)
         except BaseException as error:
             self._note_error(attempt, call, error, tape, planned)
             raise
-        await self._record(attempt, call, sent, reply, tape, planned)
+        self._record(attempt, call, sent, reply, tape, planned)
+        if attempt.found.run.durability is Durability.NODE and attempt.is_recorded:
+            await asyncio.to_thread(self._append, attempt, attempt.writer.flush)
         return reply
+
+    def _begin(self, attempt: OpenAttempt, call: str, sent: str, parts: RequestParts) -> None:
+        """Append the request of a call."""
+        line = {
+            "server": self._server,
+            "dialect": parts.digests.api,
+            "sent": sent,
+            "started_at": clock.wall_clock(),
+            "request": attempt.index.build_delta(parts),
+        }
+        self._append(attempt, attempt.writer.begin, call, line)
+        attempt.index.keep(call, parts.digests)
 
     def _replay(self, attempt: OpenAttempt, api: str, body: Mapping[str, Any]) -> ReplayedCall:
         """Return how a call of a replay is answered. Raises `EngineError` if it is not what was recorded."""
@@ -151,7 +159,7 @@ class AttemptCalls:
             self._append(attempt, attempt.writer.note_mismatch, {"text": str(mismatch), **mismatch.to_json()})
             raise attempt.refusal from mismatch
 
-    async def _record(
+    def _record(
         self,
         attempt: OpenAttempt,
         call: str,
@@ -174,8 +182,6 @@ class AttemptCalls:
         if planned is not None:
             line |= _describe_replay(planned)
         self._append(attempt, attempt.writer.end, call, line, tape.replies)
-        if attempt.found.run.durability is Durability.NODE and attempt.is_recorded:
-            await asyncio.to_thread(self._append, attempt, attempt.writer.flush)
         if sent:
             attempt.answered.add(sent)
         if attempt.replay is not None and planned is not None:
@@ -230,10 +236,15 @@ async def _give(
     if recorded is not None and not recorded.replies:
         return Reply(recorded.status or 200, _JSON, orjson.dumps(recorded.answer))
     token = current_tape.set(tape)
+    collector = ReplyCollector()
     try:
-        return await collect_reply(handler, scope, receive)
+        await handler(
+            scope, receive, collector
+        )  # as `collect_reply` does, with a frame less in every resumption
     finally:
         current_tape.reset(token)
+    assert collector.reply is not None
+    return collector.reply
 
 
 def _describe_replay(planned: ReplayedCall) -> dict[str, Any]:

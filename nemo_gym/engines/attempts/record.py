@@ -30,6 +30,8 @@ from nemo_gym.serving.durable.lines import RecordFile
 _SUFFIX = ".calls.jsonl"
 _KEY = "prompt_token_ids"
 _IDS = b'"%b":' % _KEY.encode()
+_NEWLINES = 2
+"""The most of them at the beginning of a file: one is kept when it is emptied, and one ends a torn line."""
 _KEPT_PROMPTS = 4
 """Earlier prompts that a new one is compared with."""
 
@@ -170,7 +172,7 @@ def _has_head(path: str, begins: bytes) -> bool:
     """Return whether the first line of a file begins so."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(descriptor, len(begins) + 1).lstrip(b"\n").startswith(begins)
+        return os.read(descriptor, len(begins) + _NEWLINES).lstrip(b"\n").startswith(begins)
     finally:
         os.close(descriptor)
 

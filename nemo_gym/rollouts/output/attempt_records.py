@@ -53,6 +53,10 @@ class AttemptRecords:
     """The number of the latest attempt at a rollout."""
     _first: dict[RolloutId, int] = field(default_factory=dict)
     """The number of the first attempt that this run may continue; 0 if it is not here."""
+    damaged: set[str] = field(default_factory=set)
+    """The records of interrupted attempts that have lines which cannot be read."""
+    lost: set[RolloutId] = field(default_factory=set)
+    """The rollouts that such lines left without an answered call to go on from."""
     has_calls_alone: bool = False
     """Whether model servers are all that writes to the record of an attempt which replays none."""
     _spare: list[str] = field(default_factory=list)
@@ -121,12 +125,17 @@ class AttemptRecords:
         The latest need not be the longest: it may have been interrupted during its replay.
         """
         longest: tuple[int, Path] | None = None
+        damaged = set[str]()
         for number in range(self._first.get(identity, 0), self._latest.get(identity, -1) + 1):
             folder = self.folder / f"{identity.task}.{identity.repeat}.a{number}"
             record = read_attempt(folder)
             calls = len(record.list_answered())
+            damaged |= {folder.name} if record.damaged else set()
             if calls and not record.mismatches and (longest is None or calls >= longest[0]):
                 longest = calls, folder
+        self.damaged |= damaged
+        if longest is None and damaged:
+            self.lost.add(identity)
         return longest[1] if longest is not None else None
 
     def refuse_earlier(self, identity: RolloutId) -> None:

@@ -23,7 +23,6 @@ from nemo_gym.engines.attempts.replay import MISSING, STALE, build_mismatch_fail
 from nemo_gym.engines.record.tape import MISMATCH
 from nemo_gym.failures import Boundary, ConfigError, Failure
 from nemo_gym.json_objects import member
-from nemo_gym.resources.recorded_tools import describe_given
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
@@ -40,6 +39,7 @@ from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import describe_failure, is_judge_failure
 from nemo_gym.serving.durable.names import AttemptName
 from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
+from nemo_gym.serving.durable.tool_lines import describe_given
 from nemo_gym.tables import write_count
 from nemo_gym.transport import Caller, Deadline, RetryBudget, read_reply_failure
 from nemo_gym.transport.control import DURABLE_RUNS
@@ -203,6 +203,12 @@ class DurableAttempts:
             yield (
                 f"{_count_attempts(len(self.strayed))} could not go on where an earlier one was interrupted "
                 f"(first: {self.strayed[0]})"
+            )
+        if self.records.damaged:
+            yield (
+                f"{write_count(len(self.records.damaged), 'record', 'records')} of interrupted attempts had damaged "
+                f"lines, whose calls were made again (first: {min(self.records.damaged)}); "
+                f"{write_count(len(self.records.lost), 'rollout', 'rollouts')} began afresh for want of a whole call"
             )
         if attempts:
             yield (

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, Field, ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym import clock
 from nemo_gym.failures import EngineError, InputError
-from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.durable.names import AttemptName, parse_name
+
+if TYPE_CHECKING:
+    from nemo_gym.serving.app import GymApp  # the collector, which reads records, needs no framework
 
 
 class Durability(StrEnum):
