@@ -26,7 +26,7 @@ def send_response(
 
 def send_reply(send: Callable[[Message], Awaitable[None]], reply: Reply) -> Awaitable[None]:
     """Send the reply of another handler."""
-    headers = [header for header in reply.raw_headers if header[0].lower() != b"content-length"]
+    headers = [(name, value) for name, value in reply.raw_headers if name.lower() != b"content-length"]
     return send_response(send, reply.status, headers, reply.body)
 
 
