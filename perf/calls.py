@@ -1,6 +1,7 @@
 """Counts of Python calls and bytecode instructions of one tool-calling rollout. They are the same on every machine.
 
 The rollout runs inline, and over sockets between the same servers, all in this process so that they can be counted.
+Over sockets it also runs as an attempt of a durable run, whose calls are recorded.
 Every call, every resumption of a coroutine and every instruction counts, of the gym and of its libraries. The engine
 stub is excluded. A test compares the counts with committed ones (`tests/perf/test_counts.py`).
 """
@@ -13,10 +14,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
+import orjson
 import uvloop
 
 from nemo_gym import mock_engine
@@ -24,8 +28,13 @@ from nemo_gym.config.loading import load
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
+from nemo_gym.rollouts.output.attempt_records import AttemptRecords
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.serving.durable.names import new_run
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, HttpTransport, Reply
+from nemo_gym.transport.context import SESSION_HEADER
+from nemo_gym.transport.control import DURABLE_RUNS
 from nemo_gym.transport.directory import Directory
 from nemo_gym.transport.pools import process_transport
 from perf.episodes import EPISODES
@@ -120,15 +129,20 @@ def work_inline(wrap: Callable[[Any], Any] = lambda app: app) -> Work:
     return _run(_work_of(_inline_gym(wrap)))
 
 
-def work_over_sockets() -> Work:
-    """Count rollouts over sockets, for servers and clients together."""
-    with EngineProcess(EngineOptions()) as stub:
-        return _run(_work_of(_gym_over_sockets(stub.base_url)))
+def work_over_sockets(*, durable: bool = False) -> Work:
+    """Count rollouts over sockets, for servers and clients together. `durable`: with the records of their attempts."""
+    with EngineProcess(EngineOptions()) as stub, TemporaryDirectory() as folder:
+        records = AttemptRecords(Path(folder), new_run(), has_calls_alone=True) if durable else None
+        return _run(_work_of(_gym_over_sockets(stub.base_url, records)))
 
 
 def run(runs: int) -> Figures:
     """Return the work per rollout, in total and for the most expensive functions. Counts do not vary between runs."""
-    counted = {"inline": work_inline(), "over sockets": work_over_sockets()}
+    counted = {
+        "inline": work_inline(),
+        "over sockets": work_over_sockets(),
+        "durable, over sockets": work_over_sockets(durable=True),
+    }
     return {
         name: {
             "calls_per_rollout": work.calls_per_rollout,
@@ -174,7 +188,7 @@ async def _inline_gym(wrap: Callable[[Any], Any]) -> AsyncIterator[Send]:
 
 
 @asynccontextmanager
-async def _gym_over_sockets(engine_url: str) -> AsyncIterator[Send]:
+async def _gym_over_sockets(engine_url: str, records: AttemptRecords | None) -> AsyncIterator[Send]:
     gym = InProcessGym()
     gym.add(ExampleSingleToolCallResourcesServer, EPISODE.environment)
     gym.add(VLLMModel, "policy_model", base_url=engine_url, api_key="none", model="mock")
@@ -185,9 +199,28 @@ async def _gym_over_sockets(engine_url: str) -> AsyncIterator[Send]:
     gym.add(SimpleAgent, EPISODE.agent, **references)
     transport = HttpTransport()
     async with gym.running(over_http=True):
-        url = Directory.from_config(gym.config).choose(EPISODE.agent, None)
+        directory = Directory.from_config(gym.config)
+        url = directory.choose(EPISODE.agent, None)
+        if records is not None:
+            told = orjson.dumps({"run": records.run, "folder": str(records.folder)})
+            reply = await transport.send(
+                directory.choose("policy_model", None), Call("POST", DURABLE_RUNS, told)
+            )
+            if not reply.ok:
+                raise RuntimeError(f"the model server does not record: {reply.body[:500]!r}")
+        numbers = count()
+
+        async def send(call: Call) -> Reply:
+            if records is None:
+                return await transport.send(url, call)
+            identity = RolloutId(next(numbers), 0)
+            call.headers[SESSION_HEADER] = str(records.name_next(identity))
+            reply = await transport.send(url, call)
+            records.release(identity)
+            return reply
+
         try:
-            yield lambda call: transport.send(url, call)
+            yield send
         finally:
             await transport.close()
             await process_transport().close()  # the model server's

@@ -274,6 +274,7 @@ BENCHMARKS: Mapping[str, Shown] = {
             "of_the_rate_without_records": "of the rate without records",
             "more_cpu_us": "more CPU µs a call",
             "more_than_gateway_cpu_us": "more than the gateway's record, µs",
+            "files_cpu_us": "of its system calls alone, µs",
             "line_bytes": "bytes a call",
         },
         (),

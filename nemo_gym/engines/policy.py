@@ -94,7 +94,12 @@ class ServedPolicy:
         return began_with if tape is None else tape.settle_versions(began_with, began_with)[0]
 
     def change(self, version: PolicyVersion, *, drop_in_flight: bool) -> int:
-        """Switch to `version`. Returns the number of dropped calls of earlier versions."""
+        """Switch to `version`. Returns the number of dropped calls of earlier versions.
+
+        It may go back, as when another training begins. Only a session, which judges staleness by it, refuses that.
+        """
+        if isinstance(version, int) and isinstance(self.version, int) and version < self.version:
+            log.warning("the version of the policy goes back from %d to %d", self.version, version)
         self.version = version
         earlier = {task for task, began_with in self._working.items() if began_with != version}
         dropped = earlier - self._dropped if drop_in_flight else set()

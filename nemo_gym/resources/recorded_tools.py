@@ -19,17 +19,17 @@ import os
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym import clock
-from nemo_gym.json_objects import object_in, parse_json
+from nemo_gym.json_objects import parse_json
 from nemo_gym.resources.mcp_tools import is_tool_path
 from nemo_gym.serving.durable.lines import RecordFile
-from nemo_gym.serving.durable.names import parse_name
 from nemo_gym.serving.durable.plans import ReplayPlan, read_plan
-from nemo_gym.serving.durable.runs import Durability, DurableRun
+from nemo_gym.serving.durable.runs import Durability, DurableRun, find_attempt
+from nemo_gym.serving.durable.tool_lines import SUFFIX, Line, read_tool_lines
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.memory import collect_reply
@@ -41,11 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SUFFIX: Final = ".tools.jsonl"
 _SNAPSHOT: Final = ".snapshot"
 _TYPE: Final = "content-type"
-
-Line = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -109,13 +106,11 @@ class RecordedTools:
         known = self._sessions.get(name)
         if known is not None:
             return known
-        attempt = parse_name(name)
-        run = self.runs.get(attempt.run) if attempt is not None else None
-        if attempt is None or run is None:
+        found = find_attempt(name, self.runs)
+        if found is None:
             return None
-        folder = run.folder / attempt.folder
-        session = ToolSession(run, RecordFile(folder, self._process, _SUFFIX))
-        plan = await asyncio.to_thread(read_plan, folder)
+        session = ToolSession(found.run, RecordFile(found.folder, self._process, SUFFIX))
+        plan = await asyncio.to_thread(read_plan, Path(found.folder))
         if plan is not None:
             await asyncio.to_thread(self._read_calls, session, plan)
         return self._sessions.setdefault(name, session)
@@ -203,20 +198,6 @@ class RecordedTools:
             session.is_recorded = False
             why = error.strerror or error
             log.warning("tools are recorded no more: %s cannot be written (%s)", session.file.path, why)
-
-
-def read_tool_lines(folder: Path) -> list[Line]:
-    """Return the calls of tools in the record of an attempt, in the order of their results."""
-    files = folder.glob(f"*{_SUFFIX}")
-    found = (object_in(line) for path in files for line in path.read_bytes().split(b"\n") if line)
-    return sorted((line for line in found if line is not None), key=lambda line: float(line["ended_at"]))
-
-
-def describe_given(folder: Path) -> dict[str, Any]:
-    """Return the members of a row that say which recorded results an attempt was given; none without any."""
-    given = [line for line in read_tool_lines(folder) if line.get("given")]
-    about: dict[str, Any] = {"tools_recorded": len(given)} if given else {}
-    return about | ({"from_snapshot": True} if any("snapshot" in line for line in given) else {})
 
 
 def _write_arguments(body: bytes) -> str:

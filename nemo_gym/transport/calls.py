@@ -61,6 +61,15 @@ class Received:
         return headers
 
     @property
+    def raw_headers(self) -> Sequence[tuple[bytes, bytes]]:
+        """The headers as pairs of bytes, which are not decoded if they came so."""
+        headers = self._headers
+        if isinstance(headers, bytes | CIMultiDict | CIMultiDictProxy):
+            encoded = self.headers.items()
+            return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in encoded]
+        return headers
+
+    @property
     def ok(self) -> bool:
         return self.status < 400
 

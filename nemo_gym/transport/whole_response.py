@@ -26,11 +26,7 @@ def send_response(
 
 def send_reply(send: Callable[[Message], Awaitable[None]], reply: Reply) -> Awaitable[None]:
     """Send the reply of another handler."""
-    headers = [
-        (name.encode("latin-1"), value.encode("latin-1"))
-        for name, value in reply.headers.items()
-        if name.lower() != "content-length"
-    ]
+    headers = [(name, value) for name, value in reply.raw_headers if name.lower() != b"content-length"]
     return send_response(send, reply.status, headers, reply.body)
 
 

@@ -38,6 +38,19 @@ async def test_every_call_is_stamped_with_the_version_that_it_began_with() -> No
     assert [record.policy_version for record in read_calls(talk.row)] == [None, 7, 8]
 
 
+async def test_a_version_that_goes_back_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Another training may begin with the gym of an earlier one."""
+    ground = Ground()
+    for version in (3, 3, "step-1", 2, 0):
+        await ground.server.update_policy(PolicyUpdate(version=version))
+    assert [record.message for record in caplog.records if "goes back" in record.message] == [
+        "the version of the policy goes back from 2 to 0"
+    ]
+    talk = Conversation(ground, "session")
+    await talk.ask()
+    assert [record.policy_version for record in read_calls(talk.row)] == [0]
+
+
 async def test_a_call_that_an_update_overtakes_has_both_versions() -> None:
     ground = Ground(engine={"latency_s": 0.05})
     await ground.server.update_policy(PolicyUpdate(version="step-1"))

@@ -16,7 +16,11 @@ class Counts(NamedTuple):
     instructions: float
 
 
-COMMITTED = {"inline": Counts(1022, 23_177), "over sockets": Counts(1493, 33_100)}
+COMMITTED = {
+    "inline": Counts(1022, 23_177),
+    "over sockets": Counts(1493, 33_100),
+    "the record of a durable attempt": Counts(124, 2851),
+}
 """The figures of `python -m perf calls` on Python 3.11. Lower them when the hot path gets shorter."""
 ALLOWED = 0.10
 
@@ -47,6 +51,14 @@ def test_an_inline_rollout_takes_no_more_than_it_used_to() -> None:
 @only_where_committed
 def test_a_rollout_over_sockets_takes_no_more_than_it_used_to() -> None:
     assert fault_in(work_over_sockets(), COMMITTED["over sockets"]) is None
+
+
+@only_where_committed
+def test_the_record_of_a_durable_attempt_takes_no_more_than_it_used_to() -> None:
+    record, plain = work_over_sockets(durable=True), work_over_sockets()
+    record.calls.subtract(plain.calls)
+    record.instructions.subtract(plain.instructions)
+    assert fault_in(record, COMMITTED["the record of a durable attempt"]) is None
 
 
 def test_a_planted_regression_of_a_tenth_is_found() -> None:

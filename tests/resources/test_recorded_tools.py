@@ -10,13 +10,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.testclient import TestClient
 from pydantic import Field
 
-from nemo_gym.resources.recorded_tools import describe_given, read_tool_lines
 from nemo_gym.resources.server import SimpleResourcesServer
 from nemo_gym.rows.keys import REPLAY_KEY
 from nemo_gym.rows.models import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.serving.durability import CAPTURE_DIR_KEY
 from nemo_gym.serving.durable.names import AttemptName
 from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
+from nemo_gym.serving.durable.tool_lines import describe_given, read_tool_lines
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import SESSION_HEADER
 from nemo_gym.transport.control import DURABLE_RUNS

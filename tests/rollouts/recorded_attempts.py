@@ -8,9 +8,11 @@ from nemo_gym.engines.attempts.record import AttemptWriter
 from nemo_gym.engines.record.deltas import RequestIndex, RequestParts
 
 
-def leave_attempt(folder: Path, *, answered: int, replayed: int = 0, mismatch: bool = False) -> None:
+def leave_attempt(
+    folder: Path, *, answered: int, replayed: int = 0, mismatch: bool = False, is_new: bool = False
+) -> None:
     """Write a record with so many answered calls, of which the first `replayed` were answered from another."""
-    writer, index = AttemptWriter(folder, "policy.0", "one"), RequestIndex()
+    writer, index = AttemptWriter(folder, "policy.0", "one", is_new=is_new), RequestIndex()
     for number in range(answered + 1):
         messages = [{"role": "user", "content": str(each)} for each in range(number + 1)]
         parts, call = RequestParts.from_body("chat", {"messages": messages}), f"call_{number}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from multidict import CIMultiDict
+
 from nemo_gym.transport import Reply
 from nemo_gym.transport.whole_response import RawHeaders, send_reply, send_response
 
@@ -54,3 +56,10 @@ async def test_the_reply_of_another_handler_gets_a_length_of_its_own() -> None:
         [(b"x-name", b"1")],
         b"{}",
     )
+
+
+async def test_headers_of_a_reply_may_be_of_any_form() -> None:
+    for headers in ([[b"X-Name", b"1"]], b"X-Name: 1\r\n", CIMultiDict({"X-Name": "1"})):
+        sender = Sender()
+        await send_reply(sender, Reply(200, headers, b""))  # type: ignore[arg-type]
+        assert sender.sent == [(200, [(b"X-Name", b"1")], b"")]

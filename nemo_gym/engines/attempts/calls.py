@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,18 +21,17 @@ from nemo_gym import clock
 from nemo_gym.engines.attempts.matching import Mismatch
 from nemo_gym.engines.attempts.record import AttemptWriter, RecordedCall, is_afresh, read_attempt
 from nemo_gym.engines.attempts.replay import STALE, Replay, ReplayedCall, build_mismatch_failure
-from nemo_gym.engines.gateway.requests import drop_markers
+from nemo_gym.engines.gateway.requests import MARKER, drop_markers
 from nemo_gym.engines.record.call import DIALECTS, REPLAYED_MARK
 from nemo_gym.engines.record.deltas import RequestIndex, RequestParts
 from nemo_gym.engines.record.tape import MISMATCH, EngineTape, current_tape
 from nemo_gym.failures import GymError
-from nemo_gym.serving.durable.names import AttemptName, parse_name
 from nemo_gym.serving.durable.plans import read_plan
-from nemo_gym.serving.durable.runs import Durability, DurableRun
+from nemo_gym.serving.durable.runs import Durability, DurableAttempt, DurableRun, find_attempt
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.context import CALL_HEADER, VERIFYING, current_context
-from nemo_gym.transport.memory import collect_reply
+from nemo_gym.transport.memory import ReplyCollector
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
@@ -42,6 +41,7 @@ _MOST_OPEN = 1024
 """Attempts whose state is in memory; that of an older one is read again with its next call."""
 _CALL = CALL_HEADER.encode()
 _JSON: RawHeaders = [(b"content-type", b"application/json")]
+_MARKED: Final = MARKER.encode()
 _RETRIED = frozenset({408, 409, 425, 429})
 
 
@@ -49,10 +49,9 @@ _RETRIED = frozenset({408, 409, 425, 429})
 class OpenAttempt:
     """An attempt that makes calls."""
 
-    name: AttemptName
-    run: DurableRun
+    found: DurableAttempt
     writer: AttemptWriter
-    replay: Replay | None
+    replay: Replay | None = None
     index: RequestIndex = field(default_factory=RequestIndex)
     answered: set[str] = field(default_factory=set)
     """The ids that clients gave to answered calls."""
@@ -75,35 +74,33 @@ class AttemptCalls:
 
     async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         context = current_context.get()
-        attempt = None
-        if scope["path"] in DIALECTS and context is not None:
-            attempt = await self._find(context.session)
-        sent = dict(scope["headers"]).get(_CALL, b"").decode("latin-1") if attempt is not None else ""
-        if attempt is None or sent == VERIFYING or not isinstance(receive, WholeBody):
+        if scope["path"] not in DIALECTS or context is None or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
-        else:
-            await send_reply(send, await self._answer(attempt, handler, scope, receive, sent))
+            return
+        attempt = self._attempts.get(context.session) or await self._open(context.session)
+        sent = dict(scope["headers"]).get(_CALL, b"").decode("latin-1") if attempt is not None else ""
+        if attempt is None or sent == VERIFYING:
+            await handler(scope, receive, send)
+            return
+        self._attempts.move_to_end(context.session)
+        await send_reply(send, await self._answer(attempt, handler, scope, receive, sent))
 
     def forget(self, run: str) -> None:
         """Forget a run that has ended."""
         self.runs.pop(run, None)
-        for session in [name for name, attempt in self._attempts.items() if attempt.name.run == run]:
+        for session in [name for name, attempt in self._attempts.items() if attempt.found.name.run == run]:
             del self._attempts[session]
 
-    async def _find(self, session: str) -> OpenAttempt | None:
-        """Return the state of a durable attempt; None for another session."""
-        attempt = self._attempts.get(session)
-        if attempt is not None:
-            self._attempts.move_to_end(session)
-            return attempt
-        name = parse_name(session)
-        run = self.runs.get(name.run) if name is not None else None
-        if name is None or run is None:
+    async def _open(self, session: str) -> OpenAttempt | None:
+        """Return the state of a durable attempt that makes its first call here; None for another session."""
+        found = find_attempt(session, self.runs)
+        if found is None:
             return None
-        folder = run.folder / name.folder
-        attempt = OpenAttempt(name, run, AttemptWriter(folder, self._process, self._incarnation), None)
-        if not is_afresh(folder):  # it replays another one, or this process began later
-            await asyncio.to_thread(_restore, attempt, folder, self._server)
+        is_new = is_afresh(found.folder)
+        writer = AttemptWriter(found.folder, self._process, self._incarnation, is_new=is_new)
+        attempt = OpenAttempt(found, writer)
+        if not is_new:  # it replays another one, or this process began later
+            await asyncio.to_thread(_restore, attempt, Path(found.folder), self._server)
         attempt = self._attempts.setdefault(session, attempt)
         while len(self._attempts) > _MOST_OPEN:
             self._attempts.popitem(last=False)
@@ -113,14 +110,14 @@ class AttemptCalls:
         self, attempt: OpenAttempt, handler: ASGIApp, scope: Scope, receive: WholeBody, sent: str
     ) -> Reply:
         api = DIALECTS[scope["path"]]
-        body = receive.value if receive.value is not None else parse_object(receive.body)
-        receive = WholeBody(receive.body, receive, body)
+        if receive.value is None:
+            receive.value = parse_object(receive.body)
         if attempt.refusal is not None:
             raise attempt.refusal
         if sent in attempt.answered and (known := await self._find_answered(attempt, sent)) is not None:
             tape = EngineTape(known.replies, known.versions, parts=known.parts)
             return await _give(handler, scope, receive, tape, known)
-        plain = drop_markers(body)
+        plain = drop_markers(receive.value) if _MARKED in receive.body else receive.value
         planned = self._replay(attempt, api, plain) if attempt.replay is not None else None
         if planned is not None and planned.recorded is not None:
             scope[REPLAYED_MARK] = True
@@ -128,19 +125,29 @@ class AttemptCalls:
             plain = dict(planned.body)
             receive = WholeBody(orjson.dumps(plain), receive, plain)
         call = f"call_{clock.hex_id()}"
-        parts = RequestParts.from_body(api, plain)
-        line = {"server": self._server, "dialect": api, "sent": sent, "started_at": clock.wall_clock()}
-        line["request"] = attempt.index.build_delta(parts)
-        self._append(attempt, attempt.writer.begin, call, line)
-        attempt.index.keep(call, parts.digests)
+        self._begin(attempt, call, sent, RequestParts.from_body(api, plain))
         tape = planned.tape if planned is not None else EngineTape()
         try:
             reply = await _give(handler, scope, receive, tape, planned.recorded if planned else None)
         except BaseException as error:
             self._note_error(attempt, call, error, tape, planned)
             raise
-        await self._record(attempt, call, sent, reply, tape, planned)
+        self._record(attempt, call, sent, reply, tape, planned)
+        if attempt.found.run.durability is Durability.NODE and attempt.is_recorded:
+            await asyncio.to_thread(self._append, attempt, attempt.writer.flush)
         return reply
+
+    def _begin(self, attempt: OpenAttempt, call: str, sent: str, parts: RequestParts) -> None:
+        """Append the request of a call."""
+        line = {
+            "server": self._server,
+            "dialect": parts.digests.api,
+            "sent": sent,
+            "started_at": clock.wall_clock(),
+            "request": attempt.index.build_delta(parts),
+        }
+        self._append(attempt, attempt.writer.begin, call, line)
+        attempt.index.keep(call, parts.digests)
 
     def _replay(self, attempt: OpenAttempt, api: str, body: Mapping[str, Any]) -> ReplayedCall:
         """Return how a call of a replay is answered. Raises `EngineError` if it is not what was recorded."""
@@ -152,7 +159,7 @@ class AttemptCalls:
             self._append(attempt, attempt.writer.note_mismatch, {"text": str(mismatch), **mismatch.to_json()})
             raise attempt.refusal from mismatch
 
-    async def _record(
+    def _record(
         self,
         attempt: OpenAttempt,
         call: str,
@@ -175,8 +182,6 @@ class AttemptCalls:
         if planned is not None:
             line |= _describe_replay(planned)
         self._append(attempt, attempt.writer.end, call, line, tape.replies)
-        if attempt.run.durability is Durability.NODE and attempt.is_recorded:
-            await asyncio.to_thread(self._append, attempt, attempt.writer.flush)
         if sent:
             attempt.answered.add(sent)
         if attempt.replay is not None and planned is not None:
@@ -215,12 +220,12 @@ class AttemptCalls:
             attempt.is_recorded = False
             log.warning(
                 "attempt %s is durable no more: %s cannot be written (%s)",
-                attempt.name, attempt.writer.path, error.strerror or error,
+                attempt.found.name, attempt.writer.path, error.strerror or error,
             )  # fmt: skip
 
     async def _find_answered(self, attempt: OpenAttempt, sent: str) -> RecordedCall | None:
         """Return the call of this attempt whose answer its client did not get, by the id that the client gave it."""
-        record = await asyncio.to_thread(read_attempt, attempt.writer.path.parent)
+        record = await asyncio.to_thread(read_attempt, Path(attempt.found.folder))
         return next((call for call in record.list_answered(self._server) if call.sent == sent), None)
 
 
@@ -231,10 +236,15 @@ async def _give(
     if recorded is not None and not recorded.replies:
         return Reply(recorded.status or 200, _JSON, orjson.dumps(recorded.answer))
     token = current_tape.set(tape)
+    collector = ReplyCollector()
     try:
-        return await collect_reply(handler, scope, receive)
+        await handler(
+            scope, receive, collector
+        )  # as `collect_reply` does, with a frame less in every resumption
     finally:
         current_tape.reset(token)
+    assert collector.reply is not None
+    return collector.reply
 
 
 def _describe_replay(planned: ReplayedCall) -> dict[str, Any]:

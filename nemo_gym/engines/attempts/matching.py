@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from nemo_gym.engines.attempts.noise import Noise
 from nemo_gym.responses.turns import SpokenTurn
 
-_SHOWN = 120
-"""Characters of a text on either side of the first difference."""
+_BEFORE, _AFTER = 30, 40
+"""Characters of a text on either side of the first difference: both texts fit into a line of a terminal's summary."""
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +71,7 @@ class Mismatch(Exception):
     """The recorded text around the first difference; None if the record has no such turn."""
     said: str | None
     place: int
-    """The first differing character."""
+    """The first differing character of the recorded text."""
 
     def __str__(self) -> str:
         where = f"turn {self.turn} ({self.kind})" if self.turn else self.kind
@@ -193,15 +193,15 @@ def find_mismatch(candidates: Iterable[ComparedCall], request: ComparedCall, noi
 def _build_mismatch(
     exchange: ComparedCall, turn: int, kind: str, recorded: str | None, said: str | None, noise: Noise
 ) -> Mismatch:
-    place = noise.find_difference(recorded or "", said or "")
-    return Mismatch(exchange.number, turn, kind, _cut(recorded, place), _cut(said, place), place)
+    place, there = noise.find_difference(recorded or "", said or "")
+    return Mismatch(exchange.number, turn, kind, _cut(recorded, place), _cut(said, there), place)
 
 
 def _cut(text: str | None, place: int) -> str | None:
     if text is None:
         return None
-    start = max(0, place - _SHOWN)
-    return f"{'…' if start else ''}{text[start : place + _SHOWN]}{'…' if place + _SHOWN < len(text) else ''}"
+    start, end = max(0, place - _BEFORE), place + _AFTER
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 
 def _show(text: str | None) -> str:

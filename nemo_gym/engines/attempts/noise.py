@@ -55,13 +55,12 @@ class Noise:
         found, place = self._read_both(recorded, said)
         return found if place is None else None
 
-    def find_difference(self, recorded: str, said: str) -> int:
-        """Return the first character of the recorded text from which the other differs, noise aside."""
-        place = self._read_both(recorded, said)[1]
-        return len(recorded) if place is None else place
+    def find_difference(self, recorded: str, said: str) -> tuple[int, int]:
+        """Return the first character of each text from which they differ, noise aside."""
+        return self._read_both(recorded, said)[1] or (len(recorded), len(said))
 
-    def _read_both(self, recorded: str, said: str) -> tuple[Counter[str], int | None]:
-        """Return the noise up to the first other difference, and its place; None without any."""
+    def _read_both(self, recorded: str, said: str) -> tuple[Counter[str], tuple[int, int] | None]:
+        """Return the noise up to the first other difference, and its place in each text; None without any."""
         ours, theirs = self._find_places(recorded), self._find_places(said)
         found: Counter[str] = Counter()
         at = there = 0
@@ -70,9 +69,10 @@ class Noise:
             end = one.start() if one is not None else len(recorded)
             until = other.start() if other is not None else len(said)
             if recorded[at:end] != said[there:until]:
-                return found, at + _count_equal(recorded[at:end], said[there:until])
+                equal = _count_equal(recorded[at:end], said[there:until])
+                return found, (at + equal, there + equal)
             if one is None or other is None or one.lastgroup != other.lastgroup:
-                return found, None if one is other else end
+                return found, None if one is other else (end, until)
             if one[0] != other[0]:
                 found[str(one.lastgroup)] += 1
             at, there = one.end(), other.end()

@@ -6,8 +6,8 @@ prompt ids in replies of engines, which repeat those of earlier calls. A torn li
 is one without an answer.
 
 File systems make new files slowly while they remember many deleted ones (ext4: 60 to 300 seconds). So the folder of a
-settled attempt is emptied and becomes that of another one. Lines name their attempt: those that a late call of the
-earlier attempt still writes are no part of the record.
+settled attempt becomes that of another one, whose first call empties its file. Lines name their attempt: those of the
+earlier attempt, which a late call of it may still write, are no part of the record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,11 +25,13 @@ from nemo_gym.engines.record.call import count_sampled_tokens
 from nemo_gym.engines.record.deltas import apply_delta
 from nemo_gym.engines.record.tape import EngineReplyKept, PartVersions, Versions
 from nemo_gym.json_objects import object_in
-from nemo_gym.serving.durable.lines import EMPTY_SIZE, RecordFile
+from nemo_gym.serving.durable.lines import RecordFile
 
 _SUFFIX = ".calls.jsonl"
 _KEY = "prompt_token_ids"
 _IDS = b'"%b":' % _KEY.encode()
+_NEWLINES = 2
+"""The most of them at the beginning of a file: one is kept when it is emptied, and one ends a torn line."""
 _KEPT_PROMPTS = 4
 """Earlier prompts that a new one is compared with."""
 
@@ -73,10 +74,13 @@ class RecordedCall:
 class AttemptWriter(RecordFile):
     """Appends the calls of one attempt in one process. Raises `OSError` if a line cannot be written whole."""
 
-    def __init__(self, folder: Path, server: str, process: str) -> None:
-        """`server` is unique among the processes that write; `process` tells its restarts apart."""
-        super().__init__(folder, server, _SUFFIX)
-        self._attempt = folder.name
+    def __init__(self, folder: str | Path, server: str, process: str, *, is_new: bool = False) -> None:
+        """`server` is unique among the processes that write; `process` tells its restarts apart.
+
+        `is_new`: the attempt is afresh.
+        """
+        super().__init__(folder, server, _SUFFIX, is_new=is_new)
+        self._attempt = os.path.basename(folder)  # noqa: PTH119 - every attempt begins here
         self._process = process
         self._prompts: list[tuple[int, bytes, str]] = []
         """Length, digest and place of the latest prompts' ids, as text."""
@@ -154,30 +158,23 @@ def read_attempt(folder: Path) -> AttemptRecord:
     return AttemptRecord(calls, mismatches, damaged, size)
 
 
-def is_afresh(folder: Path) -> bool:
+def is_afresh(folder: str) -> bool:
     """Return whether an attempt has neither a recorded call nor anything to replay."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        return all(map(_is_empty, entries))
-    return True
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - every attempt begins here
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    begins = b'{"attempt":"%b"' % os.path.basename(folder).encode()  # noqa: PTH119
+    return all(name.endswith(_SUFFIX) and not _has_head(f"{folder}/{name}", begins) for name in names)
 
 
-def empty_record(folder: Path) -> int | None:
-    """Empty a record for another attempt, and return the bytes that it had; None if it has more than calls.
-
-    Raises `OSError`.
-    """
-    with os.scandir(folder) as entries:
-        files = [(entry, entry.stat().st_size) for entry in entries]
-    if not all(entry.name.endswith(_SUFFIX) for entry, _ in files):
-        return None
-    for entry, size in files:
-        if size > EMPTY_SIZE:
-            os.truncate(entry.path, EMPTY_SIZE)
-    return sum(size for _, size in files)
-
-
-def _is_empty(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(_SUFFIX) and entry.stat().st_size <= EMPTY_SIZE
+def _has_head(path: str, begins: bytes) -> bool:
+    """Return whether the first line of a file begins so."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, len(begins) + _NEWLINES).lstrip(b"\n").startswith(begins)
+    finally:
+        os.close(descriptor)
 
 
 def _read_calls(lines: Sequence[Mapping[str, Any]]) -> Iterator[RecordedCall]:

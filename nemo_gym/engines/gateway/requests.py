@@ -13,7 +13,8 @@ _LIMIT_OF_API: Mapping[str, str] = {
     "messages": "max_tokens",
 }
 _LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
-_MARKER = "cache_control"
+MARKER = "cache_control"
+"""The member that `drop_markers` drops."""
 
 
 def pin_terms(body: Mapping[str, Any], terms: RolloutTerms, api: str) -> Mapping[str, Any]:
@@ -52,7 +53,7 @@ def drop_markers(body: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _drop_marks(value) if name in ("messages", "system", "tools") else value
         for name, value in body.items()
-        if name != _MARKER
+        if name != MARKER
     }
 
 
@@ -62,9 +63,9 @@ def _drop_marks(value: Any) -> Any:
         return [_drop_marks(part) for part in value]
     if isinstance(value, dict):
         content = value.get("content")
-        if _MARKER not in value and not isinstance(content, list):
+        if MARKER not in value and not isinstance(content, list):
             return value
-        rest = {name: part for name, part in value.items() if name != _MARKER}
+        rest = {name: part for name, part in value.items() if name != MARKER}
         return {**rest, "content": _drop_marks(content)} if isinstance(content, list) else rest
     return value
 

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from fastapi import Request
 
 from nemo_gym import clock
 from nemo_gym.failures import GymError
@@ -21,6 +20,9 @@ from nemo_gym.json_objects import object_in
 from nemo_gym.responses import Note
 from nemo_gym.tokens.records import CallRecord, TokenForm
 from nemo_gym.transport.calls import Reply
+
+if TYPE_CHECKING:
+    from fastapi import Request  # the collector, which reads records, needs no framework
 
 DIALECTS: Mapping[str, str] = {
     "/v1/responses": "responses",

@@ -9,19 +9,18 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from nemo_gym.responses.turns import ITEMS_OF_API
 
+_DIGEST_BYTES = 12
 _CANDIDATES = 32
 """Calls that a request is compared with."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestDigests:
+class RequestDigests(NamedTuple):
     """The digests of a request's messages and of its other fields."""
 
     api: str
@@ -29,8 +28,7 @@ class RequestDigests:
     fields: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestParts:
+class RequestParts(NamedTuple):
     """A request's messages and other fields, with their digests."""
 
     items: Sequence[Any]
@@ -54,8 +52,8 @@ class RequestParts:
 
     def replace_fields(self, changed: Mapping[str, Any]) -> RequestParts:
         """Return the request with these fields. None of them holds the messages."""
-        digests = replace(self.digests, fields={**self.digests.fields, **_digests(changed)})
-        return replace(self, fields={**self.fields, **changed}, digests=digests)
+        digests = self.digests._replace(fields={**self.digests.fields, **_digests(changed)})
+        return self._replace(fields={**self.fields, **changed}, digests=digests)
 
 
 class RequestIndex:
@@ -121,7 +119,9 @@ def apply_delta(
     return [*items[: delta["kept"]], *delta["items"]], fields
 
 
-def _count_shared(known: Sequence[bytes], digests: Sequence[bytes]) -> int:
+def _count_shared(known: tuple[bytes, ...], digests: tuple[bytes, ...]) -> int:
+    if digests[: len(known)] == known:
+        return len(known)
     pairs = zip(known, digests, strict=False)
     return next(
         (place for place, (old, new) in enumerate(pairs) if old != new), min(len(known), len(digests))
@@ -133,5 +133,8 @@ def _digests(fields: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _digest(value: Any) -> bytes:
+    data = orjson.dumps(value)
+    if len(data) < _DIGEST_BYTES:
+        return data
     # The processor has instructions for SHA-256: on 100 KB it takes a third of the time of BLAKE2.
-    return hashlib.sha256(orjson.dumps(value)).digest()[:12]
+    return hashlib.sha256(data).digest()[:_DIGEST_BYTES]

@@ -20,7 +20,6 @@ from nemo_gym.engines.attempts.record import AttemptRecord, RecordedCall, read_a
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import member
 from nemo_gym.metrics import Planned
-from nemo_gym.resources.recorded_tools import describe_given
 from nemo_gym.rollouts.lookback.fork_values import describe_left_out, describe_values, read_values
 from nemo_gym.rollouts.lookback.reverify import find_task_row
 from nemo_gym.rollouts.lookback.stored import StoredRun
@@ -58,6 +57,7 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in, replace_identity
 from nemo_gym.rows.parts import read_agent
 from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
+from nemo_gym.serving.durable.tool_lines import describe_given
 from nemo_gym.tables import write_count
 from nemo_gym.transport import Caller
 from nemo_gym.transport.directory import server_block
@@ -242,7 +242,7 @@ class ForkAttempts(DurableAttempts):
         result = await asyncio.to_thread(
             self._describe_fork, parent, number, replayed, result, folder, seconds
         )
-        await self._note_end(task.identity, result, folder)
+        await self._note_end(task.identity, result, name)
         return result
 
     def _find_replayed(self, identity: RolloutId, parent: Parent) -> _Replayed:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from nemo_gym.engines.attempts.record import empty_record, read_attempt
+from nemo_gym.engines.attempts.record import read_attempt
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
@@ -27,7 +27,6 @@ from nemo_gym.serving.durable.names import AttemptName, new_run
 
 _FOLDER = re.compile(r"(\d+)\.(\d+)\.a(\d+)", re.ASCII)
 _RUN_FILE = "run.json"
-_SPARE = "spare."
 _ENDED_FILE = "ended"
 """In the folder of an attempt that ended its rollout, so that no later start continues it."""
 
@@ -54,11 +53,14 @@ class AttemptRecords:
     """The number of the latest attempt at a rollout."""
     _first: dict[RolloutId, int] = field(default_factory=dict)
     """The number of the first attempt that this run may continue; 0 if it is not here."""
-    written: int = 0
-    """Bytes of the records that were deleted because their rows are safe."""
-    _spare: list[Path] = field(default_factory=list)
-    """Emptied folders, each of which becomes that of an attempt."""
-    _emptied: int = 0
+    damaged: set[str] = field(default_factory=set)
+    """The records of interrupted attempts that have lines which cannot be read."""
+    lost: set[RolloutId] = field(default_factory=set)
+    """The rollouts that such lines left without an answered call to go on from."""
+    has_calls_alone: bool = False
+    """Whether model servers are all that writes to the record of an attempt which replays none."""
+    _spare: list[str] = field(default_factory=list)
+    """Folders of attempts whose rows are safe, each of which becomes that of another one."""
 
     @classmethod
     def open(
@@ -82,7 +84,6 @@ class AttemptRecords:
                 code="records_unwritable",
                 remedy="Choose another +output_jsonl_fpath, or +durability=off.",
             ) from error
-        _delete_spare(folder)
         before = _read_run(folder)
         changes = [] if before is None else _find_changes(before, identity)
         run, earlier = new_run(), before["run"] if before is not None else None
@@ -109,9 +110,9 @@ class AttemptRecords:
         """Return the name of the next attempt at a rollout."""
         number = self._latest[identity] = self._latest.get(identity, -1) + 1
         name = AttemptName(self.run, *identity, number)
-        if self._spare:
+        if self._spare and not number:
             with suppress(OSError):  # the attempt makes a folder of its own
-                self._spare.pop().rename(self.folder / name.folder)
+                os.rename(self._spare.pop(), f"{self.folder}/{name.folder}")  # noqa: PTH104 - every attempt begins here
         return name
 
     def may_continue(self, identity: RolloutId) -> bool:
@@ -124,12 +125,17 @@ class AttemptRecords:
         The latest need not be the longest: it may have been interrupted during its replay.
         """
         longest: tuple[int, Path] | None = None
+        damaged = set[str]()
         for number in range(self._first.get(identity, 0), self._latest.get(identity, -1) + 1):
             folder = self.folder / f"{identity.task}.{identity.repeat}.a{number}"
             record = read_attempt(folder)
             calls = len(record.list_answered())
+            damaged |= {folder.name} if record.damaged else set()
             if calls and not record.mismatches and (longest is None or calls >= longest[0]):
                 longest = calls, folder
+        self.damaged |= damaged
+        if longest is None and damaged:
+            self.lost.add(identity)
         return longest[1] if longest is not None else None
 
     def refuse_earlier(self, identity: RolloutId) -> None:
@@ -145,23 +151,22 @@ class AttemptRecords:
     def delete(self, identity: RolloutId) -> None:
         """Delete the records of all attempts at a rollout."""
         for number in range(self._latest.get(identity, -1) + 1):
-            self.written += self._delete(self.folder / f"{identity.task}.{identity.repeat}.a{number}")
+            _delete(f"{self.folder}/{identity.task}.{identity.repeat}.a{number}")
 
-    def _delete(self, folder: Path) -> int:
-        """Delete a record, and return its bytes. Its folder is kept for another attempt, if it had calls alone."""
-        with suppress(OSError):
-            if (size := empty_record(folder)) is not None:
-                self._emptied += 1
-                spare = self.folder / f"{_SPARE}{self._emptied}"
-                folder.rename(spare)
-                self._spare.append(spare)
-                return size
-        return _delete(folder)
+    def release(self, identity: RolloutId) -> None:
+        """Delete the records of a rollout whose row is safe. That of its only attempt waits for another one.
+
+        Until then, or until the end of the run, the record is there. A later start deletes it: its rollout is finished.
+        """
+        if self.has_calls_alone and not self._latest.get(identity, -1):
+            self._spare.append(f"{self.folder}/{identity.task}.{identity.repeat}.a0")
+        else:
+            self.delete(identity)
 
     def end(self) -> Kept:
         """Return what is kept. A folder without a record is removed."""
-        _delete_spare(self.folder)
-        self._spare.clear()
+        while self._spare:
+            _delete(self._spare.pop())
         kept = measure(self.folder)
         if not kept.attempts:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -222,18 +227,10 @@ def _find_changes(before: Mapping[str, Any], identity: Mapping[str, Any]) -> lis
     return [change for change in changes if not change.is_of_tasks and not change.extends]
 
 
-def _delete_spare(folder: Path) -> None:
-    for spare in folder.glob(f"{_SPARE}*"):
-        _delete(spare)
-
-
-def _delete(folder: Path) -> int:
-    """Delete a record, and return its bytes."""
-    size = 0
+def _delete(folder: str) -> None:
+    """Delete a record."""
     with suppress(FileNotFoundError):
         with os.scandir(folder) as entries:
             for entry in entries:
-                size += entry.stat().st_size
-                os.unlink(entry.path)  # noqa: PTH108 - every rollout ends here, and a Path costs more
+                os.unlink(entry.path)  # noqa: PTH108 - every rollout may end here, and a Path costs more
         os.rmdir(folder)  # noqa: PTH106
-    return size

@@ -23,7 +23,6 @@ from nemo_gym.engines.attempts.replay import MISSING, STALE, build_mismatch_fail
 from nemo_gym.engines.record.tape import MISMATCH
 from nemo_gym.failures import Boundary, ConfigError, Failure
 from nemo_gym.json_objects import member
-from nemo_gym.resources.recorded_tools import describe_given
 from nemo_gym.rollouts.output.attempt_records import AttemptRecords
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
@@ -38,7 +37,9 @@ from nemo_gym.rollouts.run.required_servers import (
 from nemo_gym.rows.compose import add_replay, append_replay
 from nemo_gym.rows.identity import RolloutId
 from nemo_gym.rows.verdict import describe_failure, is_judge_failure
+from nemo_gym.serving.durable.names import AttemptName
 from nemo_gym.serving.durable.plans import ReplayMode, ReplayPlan
+from nemo_gym.serving.durable.tool_lines import describe_given
 from nemo_gym.tables import write_count
 from nemo_gym.transport import Caller, Deadline, RetryBudget, read_reply_failure
 from nemo_gym.transport.control import DURABLE_RUNS
@@ -87,13 +88,12 @@ class DurableAttempts:
             await asyncio.to_thread(plan.write, self.records.folder / name.folder)
         began = clock.monotonic()
         result = await self.agents.attempt(task, str(name), continues=source is not None)
-        folder = self.records.folder / name.folder
         if source is not None:
-            seconds = clock.monotonic() - began
+            seconds, folder = clock.monotonic() - began, self.records.folder / name.folder
             record = await asyncio.to_thread(read_attempt, folder)
             given = await asyncio.to_thread(describe_given, folder)
             result = self.check_replay(result, record, recorded, source.name, seconds, given)
-        await self._note_end(task.identity, result, folder)
+        await self._note_end(task.identity, result, name)
         return result
 
     def build_plan(self, source: Path) -> ReplayPlan:
@@ -133,14 +133,14 @@ class DurableAttempts:
         encoded = append_replay(result.encoded, about) if result.encoded is not None else None
         return AgentAnswer(add_replay(result.row, about), encoded)
 
-    async def _note_end(self, identity: RolloutId, result: AttemptResult, folder: Path) -> None:
+    async def _note_end(self, identity: RolloutId, result: AttemptResult, name: AttemptName) -> None:
         """Decide whether the next attempt at the rollout may continue this one."""
         failure = _find_failure(result)
         if failure is None or not _is_continuable(failure):
             self.records.refuse_earlier(identity)
             self._ended.pop(identity, None)
             return
-        record = await asyncio.to_thread(read_attempt, folder)
+        record = await asyncio.to_thread(read_attempt, self.records.folder / name.folder)
         ended = _Ended(failure, len(record.list_answered()))
         before = self._ended.get(identity)
         if before is not None and (before.failure.code, before.calls) == (failure.code, ended.calls):
@@ -153,7 +153,9 @@ class DurableAttempts:
         may_continue = self._ended.pop(identity, None) is not None
         kept = self.options.keep_attempts
         is_failed = isinstance(result, Failed)
-        if kept != "all" and not (is_failed and (kept == "failed" or may_continue)):
+        if not is_failed and kept != "all":
+            self.records.release(identity)
+        elif kept == "none" and not may_continue:
             self.records.delete(identity)
         elif is_failed and not may_continue:
             self.records.mark_ended(identity)
@@ -202,11 +204,17 @@ class DurableAttempts:
                 f"{_count_attempts(len(self.strayed))} could not go on where an earlier one was interrupted "
                 f"(first: {self.strayed[0]})"
             )
-        yield (
-            f"attempt records: {_write_bytes(self.records.written)} deleted with their rollouts settled, "
-            f"{_write_bytes(size)} kept of {_count_attempts(attempts)}"
-            + (f" in {self.records.folder} (gym forget deletes them)" if attempts else "")
-        )
+        if self.records.damaged:
+            yield (
+                f"{write_count(len(self.records.damaged), 'record', 'records')} of interrupted attempts had damaged "
+                f"lines, whose calls were made again (first: {min(self.records.damaged)}); "
+                f"{write_count(len(self.records.lost), 'rollout', 'rollouts')} began afresh for want of a whole call"
+            )
+        if attempts:
+            yield (
+                f"attempt records: {_write_bytes(size)} kept of {_count_attempts(attempts)} in "
+                f"{self.records.folder} (gym forget deletes them)"
+            )
 
     async def _post(self, server: str, body: Mapping[str, Any], *, is_last: bool = False) -> list[str | None]:
         """Post to every process of a server, and return the names that they wrote."""
@@ -242,6 +250,7 @@ async def begin_durable(
 ) -> DurableAttempts:
     """Return the attempts of a durable run, after its servers were told. Raises `ConfigError`."""
     recorders, unsafe = find_recorders(servers, config), find_unsafe(servers, config)
+    records.has_calls_alone = all(is_server(config.get(name), MODEL_TYPE) for name in recorders)
     attempts = DurableAttempts(agents, records, options, caller, recorders, unsafe=unsafe)
     await attempts.tell_recorders()
     return attempts

@@ -5,23 +5,29 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-EMPTY_SIZE = 1
-"""Bytes of a file without lines: the newline with which each begins."""
+_KEPT_BYTES = 1
+"""Bytes of a file that is emptied: its first newline. ext4 writes a file to the disk that it has seen without any."""
 
 
 class RecordFile:
     """Appends lines to a file of a record. Raises `OSError` if a line cannot be written whole."""
 
-    def __init__(self, folder: Path, process: str, suffix: str) -> None:
-        """`process` is unique among those that write to the record."""
-        self.path = folder / ("".join(c if c.isalnum() or c in "_-." else "_" for c in process) + suffix)
+    def __init__(self, folder: str | Path, process: str, suffix: str, *, is_new: bool = False) -> None:
+        """`process` is unique among those that write to the record. `is_new`: lines in the file are of another one."""
+        self._path = f"{folder}/{_name_file(process, suffix)}"
         self._descriptor: int | None = None
         self._is_begun = False
+        self._is_new = is_new
+
+    @property
+    def path(self) -> Path:
+        return Path(self._path)
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Append a line. Raises `FileNotFoundError` if the file was deleted after an earlier one."""
@@ -37,17 +43,20 @@ class RecordFile:
     def _open(self) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         if self._is_begun:
-            return os.open(self.path, flags)
+            return os.open(self._path, flags)
         flags |= os.O_CREAT
         try:
-            return os.open(self.path, flags, 0o600)
+            descriptor = os.open(self._path, flags, 0o600)
         except FileNotFoundError:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return os.open(self.path, flags, 0o600)
+            return os.open(self._path, flags, 0o600)
+        if self._is_new and os.lseek(descriptor, 0, os.SEEK_END) > _KEPT_BYTES:
+            os.ftruncate(descriptor, _KEPT_BYTES)
+        return descriptor
 
     def flush(self) -> None:
         """Wait until all lines are on the disk."""
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
         finally:
@@ -65,3 +74,8 @@ class RecordFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+@cache
+def _name_file(process: str, suffix: str) -> str:
+    return "".join(c if c.isalnum() or c in "_-." else "_" for c in process) + suffix

@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, Field, ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym import clock
 from nemo_gym.failures import EngineError, InputError
-from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.durable.names import AttemptName, parse_name
+
+if TYPE_CHECKING:
+    from nemo_gym.serving.app import GymApp  # the collector, which reads records, needs no framework
 
 
 class Durability(StrEnum):
@@ -33,6 +36,22 @@ class DurableRun:
     run: str
     folder: Path
     durability: Durability
+
+
+class DurableAttempt(NamedTuple):
+    """An attempt that is recorded."""
+
+    name: AttemptName
+    run: DurableRun
+    folder: str
+    """The folder of its record."""
+
+
+def find_attempt(session: str, runs: Mapping[str, DurableRun]) -> DurableAttempt | None:
+    """Return the attempt that a session is; None for one of no known run."""
+    name = parse_name(session)
+    run = runs.get(name.run) if name is not None else None
+    return None if name is None or run is None else DurableAttempt(name, run, f"{run.folder}/{name.folder}")
 
 
 class RunLayer(Protocol):

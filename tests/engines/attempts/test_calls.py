@@ -134,6 +134,24 @@ def test_a_call_that_is_sent_again_is_answered_once_by_the_engine(tmp_path: Path
     assert len(server.read(FIRST).calls) == 2
 
 
+def test_an_attempt_in_the_folder_of_a_settled_one_has_calls_of_its_own_only(tmp_path: Path) -> None:
+    server, other = Server(tmp_path), f"{RUN}.1.0.a0"
+    server.call(FIRST, **{CALL_HEADER: "one"})
+    server.call(FIRST, body={"input": "settled"}, **{CALL_HEADER: "two"})
+    (server.folder / "0.0.a0").rename(server.folder / "1.0.a0")
+    assert server.read(other).calls == []
+    asked = server.asked
+    server.call(other, **{CALL_HEADER: "one"})
+    assert server.asked == asked + 1, "the answer of the settled attempt is not its own"
+    assert server.call(FIRST, body={"input": "late"}).status_code == 200
+    assert [call.sent for call in server.read(other).calls] == ["one"]
+    assert not (server.folder / "0.0.a0").exists(), "a late call brings no record back"
+    assert b"settled" not in next((server.folder / "1.0.a0").iterdir()).read_bytes()
+    asked = server.asked
+    Server(tmp_path, server.engine).call(other, **{CALL_HEADER: "one"})
+    assert server.asked == asked, "a process that begins later knows it"
+
+
 def test_a_process_that_begins_in_the_middle_of_a_replay_goes_on_with_it(tmp_path: Path) -> None:
     server = Server(tmp_path)
     answer = server.call(FIRST).json()

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from nemo_gym.engines.attempts.matching import ComparedCall, Matcher, Mismatch
 from nemo_gym.engines.attempts.noise import Noise
+from nemo_gym.engines.attempts.replay import build_mismatch_failure
 from nemo_gym.responses.turns import SpokenTurn
+from nemo_gym.rollouts.run.failure_groups import FailureGroups
+from nemo_gym.rows.identity import RolloutId
 
 Conversation = list[ComparedCall]
 
@@ -165,6 +168,22 @@ def test_a_mismatch_shows_both_texts_and_the_first_difference() -> None:
         "call 2 of the replayed attempt differs from the recorded one at turn 3 (output), character 1: "
         "recorded '42', now '43'"
     )
+
+
+def test_both_texts_are_shown_around_their_first_difference() -> None:
+    """The message is cut in the closing table, and noise before the difference may be long in one of the texts."""
+    long = "x" * 500
+    recorded, said = (f"{took} s {long} {end} {long}" for took, end in (("1", "yes"), ("1" * 90, "no")))
+    calls = [ComparedCall(1, "m", turns("go", "f {}", recorded))]
+    with pytest.raises(Mismatch) as caught:
+        Matcher(calls, Noise(["duration"])).match(ComparedCall(9, "m", turns("go", "f {}", said)))
+    assert (caught.value.recorded, caught.value.said) == (
+        f"…{'x' * 29} yes {'x' * 36}…",
+        f"…{'x' * 29} no {'x' * 37}…",
+    )
+    groups, failure = FailureGroups(), build_mismatch_failure(str(caught.value)).failure
+    groups.note(RolloutId(0, 0), failure.code, failure)
+    assert str(caught.value) in "\n".join(groups.rank_groups()[0].lines())
 
 
 def test_swapped_outputs_of_parallel_calls_are_a_mismatch() -> None:

@@ -129,7 +129,6 @@ def test_records_of_finished_rollouts_are_deleted(tmp_path: Path) -> None:
         leave_attempt(records.folder / records.name_next(identity).folder, answered=1)
     again = open_records(tmp_path, done=FIRST)
     assert [name.identity for name in list_attempts(again.folder)] == [SECOND]
-    assert again.written > 100
 
 
 def test_a_run_that_keeps_all_keeps_records_of_finished_rollouts_too(tmp_path: Path) -> None:
@@ -165,52 +164,71 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
         open_records(tmp_path)
 
 
-def test_the_folder_of_a_settled_attempt_is_emptied_for_another(tmp_path: Path) -> None:
-    records = open_records(tmp_path)
-    folder = records.folder / records.name_next(FIRST).folder
-    leave_attempt(folder, answered=2)
-    size, inode = measure(records.folder).bytes, folder.stat().st_ino
-    records.delete(FIRST)
-    assert measure(records.folder) == (0, 0)
-    assert records.written == size
+def release_one(folder: Path) -> tuple[AttemptRecords, Path]:
+    """Records of a run of model servers alone, and the record of its settled first attempt."""
+    records = open_records(folder)
+    records.has_calls_alone = True
+    record = records.folder / records.name_next(FIRST).folder
+    leave_attempt(record, answered=2)
+    records.release(FIRST)
+    return records, record
+
+
+def test_the_folder_of_a_settled_attempt_becomes_that_of_another(tmp_path: Path) -> None:
+    records, folder = release_one(tmp_path)
+    inode = folder.stat().st_ino
     again = records.folder / records.name_next(SECOND).folder
     assert again.stat().st_ino == inode
-    assert is_afresh(again)
-    leave_attempt(again, answered=1)
+    assert not folder.exists()
+    assert is_afresh(str(again))
+    assert read_attempt(again).calls == []
+    leave_attempt(again, answered=1, is_new=True)
     assert len(read_attempt(again).list_answered()) == 1
-    assert not is_afresh(again)
+    assert b"0.0.a0" not in again.joinpath("policy.0.calls.jsonl").read_bytes(), (
+        "its first call empties the file"
+    )
+    assert not is_afresh(str(again))
 
 
-def test_a_folder_with_more_than_calls_is_deleted(tmp_path: Path) -> None:
+def test_an_attempt_that_follows_another_one_gets_a_folder_of_its_own(tmp_path: Path) -> None:
+    records, folder = release_one(tmp_path)
+    records.name_next(SECOND)
+    assert not folder.exists()
+    records.release(SECOND)
+    later = records.folder / records.name_next(SECOND).folder
+    assert not later.exists(), "it may have a plan, and so must nothing else"
+
+
+def test_a_record_with_more_than_calls_is_deleted(tmp_path: Path) -> None:
     records = open_records(tmp_path)
-    folder = records.folder / records.name_next(FIRST).folder
-    leave_attempt(folder, answered=1)
-    ReplayPlan(mode=ReplayMode.CONTINUE, source=folder).write(folder)
-    assert not is_afresh(folder)
-    records.delete(FIRST)
-    assert [path.name for path in records.folder.iterdir()] == ["run.json"]
-
-
-def test_emptied_folders_end_with_the_run_and_with_its_next_start(tmp_path: Path) -> None:
+    leave_attempt(records.folder / records.name_next(FIRST).folder, answered=1)
+    records.release(FIRST)
+    assert [path.name for path in records.folder.iterdir()] == ["run.json"], "tools may have written to it"
+    records.has_calls_alone = True
     for _ in range(2):
-        records = open_records(tmp_path)
-        for identity in (FIRST, SECOND):
-            leave_attempt(records.folder / records.name_next(identity).folder, answered=1)
-            records.delete(identity)
-    open_records(tmp_path)
-    assert [path.name for path in records.folder.iterdir()] == ["run.json"]
-    records.end()
+        folder = records.folder / records.name_next(SECOND).folder
+        leave_attempt(folder, answered=1)
+    ReplayPlan(mode=ReplayMode.CONTINUE, source=folder).write(folder)
+    assert not is_afresh(str(folder))
+    records.release(SECOND)
+    assert [path.name for path in records.folder.iterdir()] == ["run.json"], "an attempt has followed"
+
+
+def test_a_folder_that_waits_ends_with_the_run_and_with_its_next_start(tmp_path: Path) -> None:
+    records, _ = release_one(tmp_path)
+    assert measure(records.folder).attempts == 1
+    open_records(tmp_path, done=FIRST)
+    assert measure(records.folder).attempts == 0
+    records, _ = release_one(tmp_path)
+    assert records.end() == (0, 0)
     assert not records.folder.exists()
 
 
 def test_a_late_call_of_an_earlier_attempt_is_no_part_of_the_record(tmp_path: Path) -> None:
-    records = open_records(tmp_path)
-    folder = records.folder / records.name_next(FIRST).folder
-    leave_attempt(folder, answered=2)
+    records, folder = release_one(tmp_path)
     late = folder.joinpath("policy.0.calls.jsonl").read_bytes().replace(b"call_", b"late_")
-    records.delete(FIRST)
     again = records.folder / records.name_next(SECOND).folder
-    leave_attempt(again, answered=1)
+    leave_attempt(again, answered=1, is_new=True)
     alone = read_attempt(again).calls
     with again.joinpath("policy.0.calls.jsonl").open("ab") as file:
         file.write(late)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -189,6 +191,25 @@ async def test_the_closing_note_counts_the_rows_of_attempts_that_went_on(tmp_pat
     assert went_on == "1 attempt went on where an earlier one was interrupted (`_ng_replay` in their rows)"
 
 
+@pytest.mark.parametrize(("torn_at", "began_afresh"), [(1, 0), (0, 1)])
+async def test_the_closing_note_counts_damaged_records(
+    tmp_path: Path, torn_at: int, began_afresh: int
+) -> None:
+    attempts, agents, _ = await play(tmp_path, Played(2, LOST))
+    (path,) = (tmp_path / "0.0.a0").iterdir()
+    answers = [at for at, line in enumerate(path.read_bytes().split(b"\n")) if b"completed_at" in line]
+    lines = path.read_bytes().split(b"\n")
+    lines[answers[torn_at]] = lines[answers[torn_at]][:9]
+    path.write_bytes(b"\n".join(lines[: answers[torn_at] + 1]))
+    agents.plays.append(Played(3, replayed=1))
+    await attempts.attempt(TASK)
+    assert agents.sources == [None, None if began_afresh else "0.0.a0"]
+    note = next(note for note in await attempts.end() if "damaged" in note)
+    assert note.startswith("1 record of interrupted attempts had damaged lines")
+    assert "(first: 0.0.a0)" in note
+    assert f"{began_afresh} rollout" in note
+
+
 async def test_the_closing_note_of_one_kept_attempt_is_singular(tmp_path: Path) -> None:
     attempts, _, _ = await play(tmp_path, Played(2, LOST))
     assert " kept of 1 attempt in " in (await attempts.end())[-1]
@@ -236,8 +257,7 @@ async def test_records_are_kept_as_long_as_they_are_of_use(
     attempts, _, (result,) = await play(tmp_path, Played(2, failure), keep_attempts=keeps)
     attempts.note_settled(TASK, classify(TASK, result))
     assert len(list(list_attempts(tmp_path))) == kept
-    (note,) = await attempts.end()
-    assert ("gym forget" in note) is bool(kept)
+    assert ["gym forget" in note for note in await attempts.end()] == [True] * kept
 
 
 async def test_a_model_server_that_writes_elsewhere_is_refused(tmp_path: Path) -> None:
@@ -263,3 +283,9 @@ async def test_a_model_server_that_writes_elsewhere_is_refused(tmp_path: Path) -
 
 def test_the_declared_classes_are_those_that_exist() -> None:
     assert set(get_args(NoiseClass)) == set(CLASSES)
+
+
+def test_the_collector_of_a_durable_run_needs_no_web_framework() -> None:
+    """Its import takes longer than hundreds of rollouts of the gym."""
+    code = "import sys, nemo_gym.rollouts.run.durable_attempts; sys.exit('fastapi' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -24,6 +24,17 @@ def test_lines_are_appended_for_their_owner_only_and_a_torn_one_is_ended(tmp_pat
     assert file.path.read_bytes() == b'\n{"n":1}\n{"n": 2\n{"n":3}\n{"n":4}\n'
 
 
+def test_a_new_file_loses_what_an_earlier_owner_has_written(tmp_path: Path) -> None:
+    folder = tmp_path / "0.0.a0"
+    RecordFile(folder, "policy.0", ".calls.jsonl").append({"n": 1})
+    for n in (2, 3):
+        file = RecordFile(folder, "policy.0", ".calls.jsonl", is_new=n == 2)
+        file.append({"n": n})
+        file.close()
+        file.append({"n": n})
+    assert file.path.read_bytes().split() == [b'{"n":2}', b'{"n":2}', b'{"n":3}', b'{"n":3}']
+
+
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.engines.attempts.calls import AttemptCalls
+from nemo_gym.rows.identity import RolloutId
 from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.durable.runs import Durability, DurableRun, find_attempt
 from tests.engines.gateway.rollouts import WITH_TOKEN, gateway
 
 RUN = "d0123456789ab"
@@ -65,3 +67,12 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_its_path(tmp_path: Pat
     error = answer.json()["error"]
     assert error["code"] == "record_unwritable"
     assert str(tmp_path / "absent") in error["message"]
+
+
+def test_an_attempt_is_found_by_its_session(tmp_path: Path) -> None:
+    run = DurableRun(RUN, tmp_path, Durability.PROCESS)
+    found = find_attempt(f"{RUN}.3.1.a2", {RUN: run})
+    assert found is not None
+    assert (found.run, found.name.identity, found.folder) == (run, RolloutId(3, 1), str(tmp_path / "3.1.a2"))
+    for session in ("mine", f"{RUN}.../x", f"{RUN}.3.1.a2~1", "d00000000dead.3.1.a2"):
+        assert find_attempt(session, {RUN: run}) is None
