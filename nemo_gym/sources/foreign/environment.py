@@ -239,7 +239,7 @@ def build_program(
             code="invalid_option",
             param="source",
         )
-    folders = (Path(named.name),) if named.kind.takes_folder else ()
+    folders = () if named.folder is None else (named.folder,)
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"There is no folder {folder}.", code="folder_missing", param="source")
