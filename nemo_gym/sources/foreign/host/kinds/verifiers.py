@@ -2,18 +2,15 @@
 
 An attempt is one episode of the framework's own runner. Every seat plays in a subprocess of this sandbox, with the
 harness `null` where neither the task nor the options name another one. The options are the `[env]` block of verifiers,
-and `harness`. Harness programs run on this interpreter, whose lock has their packages: the framework would install
-them from an index at their first use.
+`harness` and `runs`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import itertools
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -21,28 +18,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import Requirement
 from verifiers.v1.clients import EvalClientConfig, ModelContext
 from verifiers.v1.configs.agent import agent_config_fields
-from verifiers.v1.configs.retries import RetryConfig
-from verifiers.v1.runtimes.subprocess import SubprocessRuntime
 from verifiers.v1.utils.loaders import load_environment
 
 from ..faults import HostError
 from ..packages import compute_digest, describe_package
+from .verifiers_cast import Cast, name_runs
 from .verifiers_configuration import (
     explain_loading,
     find_judges,
     find_package,
-    list_missing,
     resolve_configuration,
 )
 from .verifiers_episode import read_episode
+from .verifiers_programs import take_programs
 
 PACKAGE = "verifiers"
 _CLEANING_S = 10.0
-_BLOCK = re.compile(r"^# /// script\n(?P<lines>(?:#.*\n)*?)# ///$", re.MULTILINE)
-_DEPENDENCIES = re.compile(r"^# dependencies = \[(.*?)\]", re.MULTILINE | re.DOTALL)
 
 
 def build(name: str, options: dict[str, Any]) -> VerifiersTasks:
@@ -55,16 +48,19 @@ class VerifiersTasks:
     def __init__(self, name: str, options: dict[str, Any]) -> None:
         self._options = options
         self._folder = Path(name) if name.startswith("/") else None
-        SubprocessRuntime.prepare_uv_script = prepare_program
+        take_programs()
         os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self._package = find_package(name)
         self._loop = asyncio.new_event_loop()
         self._env: Any = load_environment(resolve_configuration(self._package, options))
         self._judges = find_judges(self._env.config)
+        self._runs = name_runs(list(agent_config_fields(self._env.config)), options.get("runs") or {})
+        self._most = {name: seat.max_turns for name, seat in agent_config_fields(self._env.config).items()}
         self._tasks: list[Any] = []
         self._rest = iter(self._env.taskset)
-        self._serving = self._env.serving()  # tool servers that all attempts share
-        self._await(self._serving.__aenter__())
+        self._shared = self._env.shared_tools()  # tool servers of the taskset, which all attempts share
+        tools = contextlib.nullcontext(self._await(self._shared.__aenter__()))
+        self._env.shared_tools = lambda: tools
 
     def describe(self) -> dict[str, Any]:
         package = describe_package(PACKAGE)
@@ -79,9 +75,7 @@ class VerifiersTasks:
             "loop": "theirs",
             "tasks": len(list(self._list_all())) if bounded else None,
             "infinite": not bounded,
-            "seats": [
-                {"name": seat, "trainable": trainable} for seat, trainable in self._find_standing().items()
-            ],
+            "seats": self._list_seats(),
             "models": list(self._judges),
             "rewards": [{"name": "reward", "weight": 1.0, "range": None}],
             "reward_rule": "sum",
@@ -105,39 +99,55 @@ class VerifiersTasks:
     ) -> dict[str, Any]:
         played = self._find_task(task["data"])
         before = set(Path(tempfile.gettempdir()).iterdir())
-        with self._connect(models, limits.get("turns")) as context:
-            (slot,) = self._env.slots(played)
-            episode = self._await(self._env.run_slot(slot, context))
+        with self._connect(models, limits.get("turns")) as cast:
+            episode = self._await(self._play(played, cast))
         clear_files(before)
-        return read_episode(episode, list(agent_config_fields(self._env.config)))
+        cast.rename(episode)
+        return read_episode(episode)
+
+    async def _play(self, task: Any, cast: Cast) -> Any:
+        """Play one episode. Its clients, which keep the keys of an attempt, end with it."""
+        async with self._env.serving():
+            self._env._episode_agents = lambda *given: cast.take(
+                type(self._env)._episode_agents(self._env, *given)
+            )
+            (slot,) = self._env.slots(task)
+            return await self._env.run_slot(slot, cast.any_model)
 
     @contextlib.contextmanager
-    def _connect(self, models: dict[str, Any], turns: int | None) -> Iterator[ModelContext]:
-        """Give every seat and judge its model, each with a key of its own."""
-        config, keys = self._env.config, {name: name_key(name) for name in models}
+    def _connect(self, models: dict[str, Any], turns: int | None) -> Iterator[Cast]:
+        """Give every run of a seat and every judge its model, each with a key of its own."""
+        keys = {name: f"GYM_API_KEY_{number}" for number, name in enumerate(models)}
         os.environ.update({keys[name]: model["key"] for name, model in models.items()})
         try:
-            for name, seat in agent_config_fields(config).items():
-                model = models[name]
-                client = EvalClientConfig(base_url=model["base_url"], api_key_var=keys[name])
-                most = min((each for each in (seat.max_turns, turns) if each), default=None)
-                played = {"client": client, "model": model["model"], "max_turns": most}
-                setattr(config, name, seat.model_copy(update={**played, "retries": RetryConfig()}))
+            contexts = {
+                name: ModelContext(
+                    model=model["model"],
+                    client=EvalClientConfig(base_url=model["base_url"], api_key_var=keys[name]),
+                )
+                for name, model in models.items()
+            }
+            for name, seat in agent_config_fields(self._env.config).items():
+                seat.max_turns = min((each for each in (self._most[name], turns) if each), default=None)
             for name, judge in self._judges.items():
                 judge.base_url, judge.api_key_var = models[name]["base_url"], keys[name]
                 if hasattr(judge, "model"):
                     judge.model = models[name]["model"]
-            yield ModelContext(model=model["model"], client=client)
+            yield Cast(self._runs, contexts)
         finally:
             for key in keys.values():
                 del os.environ[key]
 
-    def _find_standing(self) -> dict[str, bool]:
+    def _list_seats(self) -> list[dict[str, Any]]:
         """Return the seats, and whether each one trains: the environment decides this at the start of an episode."""
-        nowhere = EvalClientConfig(base_url="http://127.0.0.1:1/v1", api_key_var=name_key("none"))
+        nowhere = EvalClientConfig(base_url="http://127.0.0.1:1/v1", api_key_var="GYM_API_KEY")
         agents = self._env._episode_agents(ModelContext(model="none", client=nowhere), [], None, None)
         self._await(self._env.setup(agents))
-        return {name: getattr(agents, name).trainable for name in agent_config_fields(self._env.config)}
+        return [
+            {"name": name, "trainable": getattr(agents, seat).trainable}
+            for seat, names in self._runs.items()
+            for name in names
+        ]
 
     def _list_all(self) -> Iterator[Any]:
         """Return the tasks from the first one, each of which is loaded once."""
@@ -184,28 +194,6 @@ class VerifiersTasks:
                 task.cancel()
                 self._loop.run_until_complete(asyncio.wait([task], timeout=_CLEANING_S))
             raise
-
-
-async def prepare_program(
-    runtime: Any, script: str | bytes, env: dict[str, str] | None = None, *, activate: bool = True
-) -> list[str]:
-    """Return the command of a harness program. Raises `RuntimeError` if it needs a package that the lock lacks."""
-    text = script if isinstance(script, str) else script.decode()
-    block = _BLOCK.search(text)
-    declared = _DEPENDENCIES.search(block["lines"]) if block else None
-    needed = [Requirement(each) for each in re.findall(r'"([^"]+)"', declared[1])] if declared else []
-    if missing := list_missing(needed):
-        raise RuntimeError(f"a harness needs {', '.join(missing)}, which the lock of verifiers lacks")
-    path = Path(runtime.scripts_dir) / f"{hashlib.sha256(text.encode()).hexdigest()}.py"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return [sys.executable, str(path)]
-
-
-def name_key(name: str) -> str:
-    """Return the variable with the key of a seat or judge. Processes of a runtime do not inherit `API_KEY`."""
-    return f"GYM_API_KEY_{re.sub(r'[^A-Z0-9]', '_', name.upper())}"
 
 
 def clear_files(before: set[Path]) -> None:

@@ -30,6 +30,8 @@ from verifiers.v1.utils.loaders import (
 
 from ..faults import HostError
 
+_OWN = ("harness", "runs")
+"""Options beside the configuration of verifiers."""
 _OURS = {"runtime", "client", "model", "retries"}
 """Options of a seat that the gym sets."""
 _ADDRESSES = {"base_url", "api_key_var", "headers_from_env"}
@@ -145,7 +147,7 @@ def refuse_addresses(options: dict[str, Any]) -> None:
 
 
 def build_configuration(name: str, options: dict[str, Any]) -> Any:
-    raw = {key: value for key, value in options.items() if key != "harness"}
+    raw = {key: value for key, value in options.items() if key not in _OWN}
     raw["taskset"] = {**(raw.get("taskset") or {}), "id": name}
     own = default_harness_id(name)
     for seat, default in list_seats(env_config_type(name, raw.get("id") or "")).items():
@@ -158,7 +160,8 @@ def build_configuration(name: str, options: dict[str, Any]) -> Any:
             given["harness"] = {"id": options.get("harness") or ("null" if own == "bash" else own)}
         raw[seat] = {**given, "runtime": {"type": "subprocess"}}
     config = resolve_env_config(raw)
-    config.retries = RetryConfig()
+    for retried in (config, *agent_config_fields(config).values()):
+        retried.retries = RetryConfig()
     return config
 
 

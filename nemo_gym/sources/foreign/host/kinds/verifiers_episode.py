@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from ..faults import HostError, check_reward
@@ -28,24 +27,23 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _CHAINED = "The above exception was the direct cause"
 
 
-def read_episode(episode: Any, seats: Iterable[str]) -> dict[str, Any]:
-    """Return the result of an episode. Raises `HostError` if it failed, or if a reward is missing or no number."""
+def read_episode(episode: Any) -> dict[str, Any]:
+    """Return the result of an episode, whose runs have the names of their seats.
+
+    Raises `HostError` if it failed, or if a reward is missing or no number. A seat that does not train may have none.
+    """
     raise_failure(episode)
-    played = {seat: [each for each in episode.traces if each.agent.name == seat] for seat in seats}
-    played = {seat: traces for seat, traces in played.items() if traces}
-    rewards, components, metrics = {}, {}, {}
-    for seat, traces in played.items():
-        scored = any(each.agent.trainable for each in traces) or any(each.rewards for each in traces)
-        if scored:
-            rewards[seat] = compute_mean(check_trace(each, seat) for each in traces)
-            components[seat] = read_components(traces)
-        metrics[seat] = read_metrics(traces, seat)
+    played = {trace.agent.name: trace for trace in episode.traces}
+    scored = {seat: trace for seat, trace in played.items() if trace.agent.trainable or trace.rewards}
     return {
-        "rewards": rewards,
-        "components": components,
-        "metrics": metrics,
+        "rewards": {seat: read_reward(trace, seat) for seat, trace in scored.items()},
+        "components": {
+            seat: {name: {"value": each.score, "weight": each.weight} for name, each in trace.rewards.items()}
+            for seat, trace in scored.items()
+        },
+        "metrics": {seat: read_metrics(trace, seat) for seat, trace in played.items()},
         "end": read_end(episode.traces),
-        "calls_seen": {seat: sum(map(count_calls, traces)) for seat, traces in played.items()},
+        "calls_seen": {seat: count_calls(trace) for seat, trace in played.items()},
         "native": describe_episode(episode),
     }
 
@@ -87,47 +85,27 @@ def find_place(trace: str | None) -> str:
     return f" ({frames[-1][0]}:{frames[-1][1]})" if frames else ""
 
 
-def check_trace(trace: Any, seat: str) -> float:
+def read_reward(trace: Any, seat: str) -> float:
     """Return the reward of a run, the weighted sum of its parts. Raises `HostError` if there is none, or no number."""
     if not trace.rewards:
         raise HostError("bad_reward", f"{seat} ended without a reward")
     parts = []
     for name, reward in trace.rewards.items():
         score = check_reward(None if reward is None else reward.score, f"{seat}, {name},")
-        assert reward is not None
         parts.append(score * check_reward(reward.weight, f"{seat}, the weight of {name},"))
     return sum(parts)
 
 
-def read_components(traces: list[Any]) -> dict[str, dict[str, float]]:
-    """Return the parts of a seat's reward, whose weighted sum it is. A part that a run lacks counts as 0."""
-    names = list(dict.fromkeys(name for trace in traces for name in trace.rewards))
-    components = {}
-    for name in names:
-        found = [trace.rewards.get(name) for trace in traces]
-        weights = {each.weight for each in found if each is not None}
-        weight = weights.pop() if len(weights) == 1 else None
-        values = [
-            0.0 if each is None else (each.score if weight is not None else each.value) for each in found
-        ]
-        components[name] = {"value": compute_mean(values), "weight": 1.0 if weight is None else weight}
-    return components
-
-
-def read_metrics(traces: list[Any], seat: str) -> dict[str, float]:
-    """Return the metrics of a seat, each the mean of the runs that have it. Raises `HostError` for a NaN."""
-    names = dict.fromkeys(name for trace in traces for name in trace.metrics)
+def read_metrics(trace: Any, seat: str) -> dict[str, float]:
+    """Return the metrics of a run. Raises `HostError` for one that is no finite number."""
     found = {}
-    for name in names:
-        values = [trace.metrics[name] for trace in traces if trace.metrics.get(name) is not None]
+    for name, value in trace.metrics.items():
         try:
-            numbers = [check_reward(value, name) for value in values]
+            found[name] = check_reward(value, name)
         except HostError as error:
-            told = f"the metric {name} of {seat} is {values}, and no finite number"
+            told = f"the metric {name} of {seat} is {value}, and no finite number"
             raise HostError("verifier_error", told) from error
-        if numbers:
-            found[name] = compute_mean(numbers)
-    return found if len(traces) == 1 else {**found, "runs": float(len(traces))}
+    return found
 
 
 def read_end(traces: list[Any]) -> dict[str, str]:
@@ -177,8 +155,3 @@ def describe_trace(trace: Any) -> dict[str, Any]:
     }
     described: dict[str, Any] = json.loads(json.dumps(about, default=str), parse_constant=str)
     return described
-
-
-def compute_mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found)
