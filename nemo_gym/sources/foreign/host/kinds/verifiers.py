@@ -87,7 +87,7 @@ class VerifiersTasks:
     def list_tasks(self, cursor: int, limit: int, split: str | None, seed: int) -> dict[str, Any]:
         if split is not None:
             told = "verifiers has no splits: name one by an option of the taskset"
-            raise HostError("bad_request", f"{told}, such as +options={{taskset:{{split:{split}}}}}")
+            raise HostError("bad_request", f"{told}, such as '+options={{taskset: {{split: {split}}}}}'")
         bounded = self._env.taskset.bounded
         start = cursor if bounded else seed + cursor
         found = list(itertools.islice(self._list_all(), start, start + limit))

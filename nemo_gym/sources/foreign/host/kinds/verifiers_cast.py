@@ -53,7 +53,8 @@ class Cast:
             seat, runs = self._overrun, len(self._runs[self._overrun])
             told = f"the seat {seat} runs more than {runs} times in an episode, and each run is a record of its own"
             raise HostError(
-                "unsupported", f"{told}: state their number, such as +options={{runs:{{{seat}:{runs + 1}}}}}"
+                "unsupported",
+                f"{told}: state their number, such as '+options={{runs: {{{seat}: {runs + 1}}}}}'",
             )
         names = {context.client.api_key_var: name for name, context in self._contexts.items()}
         for trace in episode.traces:

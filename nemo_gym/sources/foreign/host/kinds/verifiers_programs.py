@@ -1,8 +1,9 @@
-"""Harness programs of verifiers, on this interpreter, each in a process that is forked from a warm one.
+"""Programs of verifiers, on this interpreter, each in a process that is forked from a warm one.
 
-The framework installs the packages of a program from an index at its first use, and starts an interpreter for each
-turn, which imports them for a second or two. The lock of verifiers has the packages of its chat loop, so a process that
-has imported them is kept, and every turn is a fork of it: own folder, own variables, own group, and output to files.
+The framework installs the packages of a harness from an index at its first use, and starts an interpreter for each
+turn and each tool server, which imports them for seconds. The lock of verifiers has the packages of its chat loop, so a
+process that has imported them is kept, and every program is a fork of it: in a folder and a group of its own, with its
+own variables, and with output to files.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ from verifiers.v1.runtimes.subprocess import SubprocessRuntime
 
 from .verifiers_configuration import list_missing
 
-_WARM: Final = ["openai", "mcp", "mcp.client.streamable_http", "httpx", "httpx2", "tenacity", "certifi"]
+_WARM: Final = [
+    *("openai", "openai.resources", "openai.lib.streaming.chat", "tenacity", "certifi"),
+    *("mcp", "mcp.client.streamable_http", "mcp.server.mcpserver", "uvicorn", "verifiers.v1"),
+    *("httpx", "httpx2", "httpcore", "h11", "anyio._backends._asyncio"),
+]
+"""Modules of the chat loop and of tool servers. One that is absent is passed over."""
 _BLOCK = re.compile(r"^# /// script\n(?P<lines>(?:#.*\n)*?)# ///$", re.MULTILINE)
 _DEPENDENCIES = re.compile(r"^# dependencies = \[(.*?)\]", re.MULTILINE | re.DOTALL)
 _FORKED: Final = """
@@ -34,21 +40,25 @@ os.setsid()
 os.chdir(folder)
 os.environ.clear()
 os.environ.update(variables)
-for number, path in enumerate(outputs, 1):
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+for number, path in ((1, output), (2, errors)):
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(file, number)
     os.close(file)
-sys.argv = arguments
-sys.path[0] = os.path.dirname(arguments[0])
-runpy.run_path(arguments[0], run_name="__main__")
+if arguments[0] == "-m":
+    sys.argv = arguments[1:]
+    runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+else:
+    sys.argv = arguments
+    runpy.run_path(arguments[0], run_name="__main__")
 """
 """The source of a forked process, which cannot import this module."""
 
 
 def take_programs() -> None:
-    """Let subprocess runtimes fork their harness programs, and start the process from which they are forked."""
+    """Let subprocess runtimes fork their programs, and start the process from which they are forked."""
     SubprocessRuntime.prepare_uv_script = prepare_program
     SubprocessRuntime.run_program = run_program
+    SubprocessRuntime.run_background = run_background
     forkserver.set_forkserver_preload(_WARM)
     forkserver.ensure_running()
 
@@ -75,34 +85,71 @@ async def run_program(runtime: Any, argv: list[str], env: dict[str, str]) -> Pro
     if argv[0] != sys.executable or Path(argv[1]).parent != Path(runtime.scripts_dir):
         result: ProgramResult = await runtime.run(argv, env)
         return result
-    outputs = [runtime.workdir / f".vf-{name}" for name in ("stdout", "stderr")]
-    inherited = {name: value for name, value in os.environ.items() if "API_KEY" not in name.upper()}
-    given = {
-        "folder": str(runtime.workdir),
-        "variables": {**inherited, **runtime.process_env(env)},
-        "outputs": list(map(str, outputs)),
-        "arguments": argv[1:],
-    }
-    process: Any = multiprocessing.get_context("forkserver").Process(target=exec, args=(_FORKED, given))
-    process.start()
+    output, errors = (runtime.workdir / f".vf-{name}" for name in ("stdout", "stderr"))
+    for path in (output, errors):
+        path.unlink(missing_ok=True)  # of the turn before
+    process = ForkedProcess(runtime, argv[1:], env, output, errors)
     try:
-        await wait_for_end(process)
+        status = await process.wait()
     finally:
-        if process.exitcode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.kill()
-        process.join()
-    status = process.exitcode
-    said = [path.read_text(errors="replace") if path.exists() else "" for path in outputs]
-    process.close()
-    return ProgramResult(status, *said)
+        process.kill()
+    return ProgramResult(status, *(path.read_text(errors="replace") for path in (output, errors)))
 
 
-async def wait_for_end(process: Any) -> None:
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(process.sentinel, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(process.sentinel)
+async def run_background(runtime: Any, argv: list[str], env: dict[str, str], log: str) -> None:
+    """Start a tool server as a fork, any other program as its own command."""
+    if argv[:2] == [sys.executable, "-m"]:
+        output = runtime.workdir / log
+        runtime._background.append(ForkedProcess(runtime, argv[1:], env, output, output))
+    else:
+        await _run_background(runtime, argv, env, log)
+
+
+_run_background = SubprocessRuntime.run_background
+
+
+class ForkedProcess:
+    """A process as the runtime knows it, which ends its group."""
+
+    def __init__(
+        self, runtime: Any, arguments: list[str], env: dict[str, str], output: Path, errors: Path
+    ) -> None:
+        inherited = {name: value for name, value in os.environ.items() if "API_KEY" not in name.upper()}
+        given = {
+            "folder": str(runtime.workdir),
+            "variables": {**inherited, **runtime.process_env(env)},
+            "output": str(output),
+            "errors": str(errors),
+            "arguments": arguments,
+        }
+        for path in (output, errors):
+            path.touch()
+        self._process: Any = multiprocessing.get_context("forkserver").Process(
+            target=exec, args=(_FORKED, given)
+        )
+        self._process.start()
+        self.pid = int(self._process.pid)
+
+    @property
+    def returncode(self) -> int | None:
+        status: int | None = self._process.exitcode
+        return status
+
+    async def wait(self) -> int:
+        """Wait for the end, and return the exit status."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._process.sentinel, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(self._process.sentinel)
+        self._process.join()
+        return int(self._process.exitcode)
+
+    def kill(self) -> None:
+        """Kill what is left of it and of its group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if self._process.exitcode is None:  # it had no group yet
+            self._process.kill()
+            self._process.join()
