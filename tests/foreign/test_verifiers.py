@@ -15,7 +15,11 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.failures import ConfigError
+from nemo_gym.sources.foreign.environment import build_program
+from nemo_gym.sources.foreign.rows import read_listing
 from tests.e2e.gym_run import read_lines
+from tests.foreign.conftest import FOLDER
 from tests.foreign.scripted_engine import Answer, ScriptedEngine
 from tests.foreign.test_openenv import copy_folder
 from tests.foreign.test_runs import build_line, start
@@ -52,7 +56,7 @@ def choose(prompt: list[str], asked: int) -> Answer:
     for pattern, play in PLAYERS.items():
         if re.search(pattern, "\n".join(prompt)):
             return play(prompt, asked)
-    raise AssertionError(f"nobody plays {prompt}")
+    raise AssertionError(f"there is no player for {prompt}")
 
 
 def play_cards(prompt: list[str], asked: int) -> Answer:
@@ -229,3 +233,143 @@ def test_a_run_goes_as_in_the_runner_of_its_authors(name: str, tmp_path: Path, p
     assert list(ours.split_by_rows()) == prompts
     for row, episode in zip(ours.rows, native, strict=True):
         compare_row(row, episode, options.get("runs", {}))
+
+
+FAILURES = {
+    "raises": ("verifier:verifier_error", "RuntimeError: the scorer broke"),
+    "nan": ("verifier:bad_reward", "scored, is nan"),
+    "none": ("verifier:bad_reward", "NoneType"),
+    "text": ("verifier:bad_reward", "could not convert string to float"),
+    "setup": ("environment:environment_error", "the setup broke"),
+    "exits": ("environment:environment_error", "the task ended its process"),
+    "no_metric": ("verifier:verifier_error", "the metric length of agent is inf"),
+}
+
+
+def test_an_attempt_that_fails_has_no_reward_and_spoils_no_other(tmp_path: Path, python: Path) -> None:
+    ours = Played(tmp_path, find_source("vf_broken", tmp_path), "+max_attempts=1")
+    (good,) = ours.rows
+    assert (good["foreign"]["data"]["index"], good["reward"]) == (len(FAILURES), 1.0)
+    failed = {row["_ng_task_index"]: row for row in read_lines(tmp_path / "out_failures.jsonl")}
+    for index, (kind, told) in enumerate(FAILURES.values()):
+        assert failed[index]["_ng_failure_kind"] == kind
+        assert told in json.dumps(failed[index])
+        assert "reward" not in failed[index]
+
+
+def test_a_hundred_hands_of_both_seats_sum_to_zero(tmp_path: Path, python: Path) -> None:
+    source = find_source("kuhn_poker", tmp_path)
+    with ScriptedEngine(choose) as engine:
+        arguments = ["+tasks=50", "-n", "2", "--concurrency", "4"]
+        line = build_line(tmp_path, engine.base_url, [f"verifiers:{source}"], *arguments)
+        process = start(tmp_path, ["vllm_model" if "for_training" in each else each for each in line])
+        told = "".join(process.communicate())
+    rows = read_lines(tmp_path / "out.jsonl")
+    hands: dict[str, dict[str, float]] = {}
+    for row in rows:
+        hands.setdefault(row["foreign"]["task"], {})[row["info"]["seat"]] = row["reward"]
+    assert len(hands) == 50, told
+    assert {tuple(sorted(hand)) for hand in hands.values()} == {("player0", "player1")}
+    assert {sum(hand.values()) for hand in hands.values()} == {0.0}
+    assert {abs(row["reward"]) for row in rows} == {1.0, 2.0}
+
+
+TASKSET = """
+import verifiers.v1 as vf
+
+__all__ = ["MyTaskset"]
+
+
+class MyTask(vf.Task[vf.TaskData]):
+    pass
+
+
+class MyTaskset(vf.Taskset[MyTask, vf.TasksetConfig]):
+    def load(self):
+        {load}
+        return [MyTask(vf.TaskData(prompt="Hello."{data}), self.config.task)]
+"""
+HUB = "from huggingface_hub import hf_hub_download; hf_hub_download('owner/name', 'rows.jsonl')"
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "no pyproject": ({"pyproject": None}, "it has no pyproject.toml"),
+    "no TOML": ({"pyproject": "[project"}, "is no TOML"),
+    "no module": ({"module": None}, "it has no module my_env"),
+    "no taskset": ({"module": "__all__ = []"}, "my_env is no taskset of verifiers 0.4"),
+    "an older package": ({"module": "def load_environment(): ..."}, "my_env is no taskset of verifiers 0.4"),
+    "a bug": ({"module": "1 / 0"}, "my_env cannot be loaded: ZeroDivisionError"),
+    "a dependency": (
+        {"needs": '"datasets>=3"'},
+        "my_env needs datasets>=3, which the lock of verifiers lacks",
+    ),
+    "a version": ({"needs": '"verifiers<0.3"'}, "my_env needs verifiers<0.3"),
+    "an import": ({"load": "import nltk"}, "my_env needs the module nltk, which the lock"),
+    "the hub": ({"load": HUB}, "my_env needs the network, which environments lack here"),
+    "the network": (
+        {"load": "import urllib.request; urllib.request.urlopen('http://example.com')"},
+        "my_env needs the network",
+    ),
+    "a key": ({"load": "import os; os.environ['MY_API_KEY']"}, "my_env needs the variable MY_API_KEY"),
+    "an image": ({"data": ", image='python:3.11'"}, "task 0 of my_env needs an image, so a container"),
+    "a container": ({"body": "NEEDS_CONTAINER = True"}, "the task MyTask of my_env needs a container"),
+    "a harness": ({"options": {"harness": "codex"}}, "needs a container for the harness codex"),
+    "no such harness": ({"options": {"harness": "cudex"}}, "cudex"),
+    "a runtime": ({"options": {"agent": {"runtime": {"type": "docker"}}}}, "runtime of agent is no option"),
+    "an address": ({"options": {"judge": {"base_url": "http://x"}}}, "base_url is no option"),
+    "an option": ({"options": {"rounds": 3}}, "the options of my_env cannot be used: rounds"),
+    "no such seat": ({"options": {"runs": {"golfer": 2}}}, "there is no seat 'golfer', but agent"),
+    "no number": ({"options": {"runs": {"agent": 0}}}, "0 of agent is no number of runs"),
+}
+
+
+def write_package(
+    folder: Path,
+    pyproject: str | None = "[project]\nname = 'my-env'\nversion = '1'\ndependencies = [{needs}]",
+    module: str | None = TASKSET,
+    needs: str = "",
+    body: str = "pass",
+    **given: str,
+) -> Path:
+    folder.mkdir()
+    folder.chmod(0o755)
+    if pyproject is not None:
+        (folder / "pyproject.toml").write_text(pyproject.replace("{needs}", needs))
+    if module is not None:
+        filled = module.replace("    pass", f"    {body}", 1)
+        for name in ("load", "data"):
+            filled = filled.replace(f"{{{name}}}", given.get(name, ""))
+        (folder / "my_env.py").write_text(filled)
+    return folder
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_before_anything_starts(mistake: str, tmp_path: Path, python: Path) -> None:
+    given, told = MISTAKES[mistake]
+    options = given.get("options", {})
+    folder = write_package(
+        tmp_path / "my-env", **{key: each for key, each in given.items() if key != "options"}
+    )
+    tmp_path.chmod(0o755)
+    program = build_program(f"verifiers:{folder}", options, str(FOLDER))
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        read_listing(program, 5, None, 0)
+
+
+LINES = {
+    "verifiers:glosary": "verifiers has no taskset 'glosary'",
+    "verifiers:textarena": "textarena",
+    "verifiers:there/is/none": "There is no folder",
+    "verifiers:my_env +split=test": "+options={taskset: {split: test}}",
+    "verifiers:my_env +options={seat:3}": "seat:3",
+}
+
+
+@pytest.mark.parametrize("mistake", LINES)
+def test_a_mistake_in_a_command_line_is_told(mistake: str, tmp_path: Path, python: Path) -> None:
+    write_package(tmp_path / "my_env")
+    tmp_path.chmod(0o755)
+    name, *arguments = mistake.split()
+    with ScriptedEngine(choose) as engine:
+        process = start(tmp_path, build_line(tmp_path, engine.base_url, [name], *arguments))
+        told = "".join(process.communicate())
+    assert (process.returncode, LINES[mistake] in told) == (2, True), told
+    assert not (tmp_path / "out.jsonl").exists()

@@ -57,7 +57,7 @@ class VerifiersTasks:
         self._runs = name_runs(list(agent_config_fields(self._env.config)), options.get("runs") or {})
         self._most = {name: seat.max_turns for name, seat in agent_config_fields(self._env.config).items()}
         self._tasks: list[Any] = []
-        self._rest = iter(self._env.taskset)
+        self._rest = self._load()
         self._shared = self._env.shared_tools()  # tool servers of the taskset, which all attempts share
         tools = contextlib.nullcontext(self._await(self._shared.__aenter__()))
         self._env.shared_tools = lambda: tools
@@ -149,16 +149,21 @@ class VerifiersTasks:
             for name in names
         ]
 
+    def _load(self) -> Iterator[Any]:
+        """Return the tasks of the taskset, loaded at the first one. Raises `HostError` if this fails."""
+        try:
+            yield from self._env.taskset
+        except Exception as error:
+            raise explain_loading(error, self._package.name) from error
+
     def _list_all(self) -> Iterator[Any]:
         """Return the tasks from the first one, each of which is loaded once."""
         for index in itertools.count():
             if index == len(self._tasks):
-                try:
-                    self._tasks.append(next(self._rest))
-                except StopIteration:
+                loaded = next(self._rest, None)
+                if loaded is None:
                     return
-                except Exception as error:
-                    raise explain_loading(error, self._package.name) from error
+                self._tasks.append(loaded)
             yield self._tasks[index]
 
     def _find_task(self, data: dict[str, Any]) -> Any:

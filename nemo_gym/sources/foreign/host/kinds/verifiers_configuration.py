@@ -7,6 +7,7 @@ import os
 import pkgutil
 import sys
 import tomllib
+import traceback
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -228,9 +229,21 @@ def explain_loading(error: Exception, name: str) -> HostError:
         return HostError(
             "unsupported", f"{name} needs the network, which environments lack here: {known} ({told})"
         )
+    variable = next((each.args[0] for each in causes if is_missing_variable(each)), None)
+    if variable is not None:
+        lacked = f"{name} needs the variable {variable}, and environments have none of this machine's here"
+        return HostError("unsupported", f"{lacked}: they call models through the gym, without a key")
     if isinstance(error, AttributeError | TypeError | ValueError) and "__all__" in told:
         return HostError("not_found", f"{name} is no taskset of verifiers 0.4: {error}")
     return HostError("environment_error", f"{name} cannot be loaded: {told}")
+
+
+def is_missing_variable(error: BaseException) -> bool:
+    """Return whether an error is a `KeyError` of `os.environ`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return (
+        isinstance(error, KeyError) and bool(frames) and frames[-1].filename in ("<frozen os>", os.__file__)
+    )
 
 
 def list_causes(error: BaseException | None) -> Iterator[BaseException]:

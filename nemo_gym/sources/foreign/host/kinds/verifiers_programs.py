@@ -144,7 +144,8 @@ class ForkedProcess:
         finally:
             loop.remove_reader(self._process.sentinel)
         self._process.join()
-        return int(self._process.exitcode)
+        status: int = self._process.exitcode
+        return status
 
     def kill(self) -> None:
         """Kill what is left of it and of its group."""
