@@ -196,16 +196,16 @@ def compare_row(row: dict[str, Any], native: dict[str, Any], runs: dict[str, int
 
 CASES: dict[str, tuple[int, int, dict[str, Any], int]] = {
     "vf_sums": (4, 1, {"taskset": {"largest": 9}}, TURNS),
-    "vf_lookup": (3, 2, {}, TURNS),
-    "vf_bargain": (2, 3, {"rounds": 2}, TURNS),
+    "vf_lookup": (3, 1, {}, TURNS),
+    "vf_bargain": (2, 2, {"rounds": 2}, TURNS),
     "vf_patience": (4, 1, {}, 3),
-    "kuhn_poker": (8, 2, {}, TURNS),
+    "kuhn_poker": (5, 2, {}, TURNS),
     "glossary": (5, 1, {}, TURNS),
-    "scratchpad": (6, 1, {}, TURNS),
-    "color_codeword": (4, 1, {"taskset": {"images_per_turn": 1}}, TURNS),
+    "scratchpad": (4, 1, {}, TURNS),
+    "color_codeword": (3, 1, {"taskset": {"images_per_turn": 1}}, TURNS),
     "interception": (4, 1, {}, TURNS),
-    "code_golf": (3, 2, {"runs": {"golfer": 2}}, TURNS),
-    "proposer_solver": (2, 4, {"n": 3, "runs": {"solver": 3}}, TURNS),
+    "code_golf": (3, 1, {"runs": {"golfer": 2}}, TURNS),
+    "proposer_solver": (1, 4, {"n": 3, "runs": {"solver": 3}}, TURNS),
 }
 """Tasks, repeats, options and the limit of turns of each environment."""
 
@@ -229,10 +229,15 @@ def test_a_run_goes_as_in_the_runner_of_its_authors(name: str, tmp_path: Path, p
     own = {key: value for key, value in options.items() if key != "runs"}
     assert len(ours.rows) == tasks * repeats, ours.told
     order = [row["foreign"]["data"]["index"] for row in ours.rows]
-    native, prompts = play_natively(python, source, own, order, turns)
-    assert list(ours.split_by_rows()) == prompts
-    for row, episode in zip(ours.rows, native, strict=True):
-        compare_row(row, episode, options.get("runs", {}))
+    runs = options.get("runs", {})
+    natively = (
+        order if runs else sorted(set(order))
+    )  # where runs compete, their answers depend on their order
+    native, prompts = play_natively(python, source, own, natively, turns)
+    for number, (row, asked) in enumerate(zip(ours.rows, ours.split_by_rows(), strict=True)):
+        place = number if runs else natively.index(order[number])
+        assert asked == prompts[place]
+        compare_row(row, native[place], runs)
 
 
 FAILURES = {

@@ -124,11 +124,10 @@ class ForkedProcess:
         }
         for path in (output, errors):
             path.touch()
-        self._process: Any = multiprocessing.get_context("forkserver").Process(
-            target=exec, args=(_FORKED, given)
-        )
+        forking: Any = multiprocessing.get_context("forkserver")
+        self._process = forking.Process(target=exec, args=(_FORKED, given))
         self._process.start()
-        self.pid = int(self._process.pid)
+        self.pid: int = self._process.pid
 
     @property
     def returncode(self) -> int | None:
