@@ -257,8 +257,8 @@ def test_an_attempt_that_fails_has_no_reward_and_spoils_no_other(tmp_path: Path,
     assert (good["foreign"]["data"]["index"], good["reward"]) == (len(FAILURES), 1.0)
     failed = {row["_ng_task_index"]: row for row in read_lines(tmp_path / "out_failures.jsonl")}
     for index, (kind, told) in enumerate(FAILURES.values()):
-        assert failed[index]["_ng_failure_kind"] == kind
-        assert told in json.dumps(failed[index])
+        assert failed[index]["_ng_failure_class"] == kind
+        assert told in failed[index]["_ng_failure"]["message"]
         assert "reward" not in failed[index]
 
 

@@ -99,9 +99,11 @@ class VerifiersTasks:
     ) -> dict[str, Any]:
         played = self._find_task(task["data"])
         before = set(Path(tempfile.gettempdir()).iterdir())
-        with self._connect(models, limits.get("turns")) as cast:
-            episode = self._await(self._play(played, cast))
-        clear_files(before)
+        try:
+            with self._connect(models, limits.get("turns")) as cast:
+                episode = self._await(self._play(played, cast))
+        finally:
+            clear_files(before)
         cast.rename(episode)
         return read_episode(episode)
 
