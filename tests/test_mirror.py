@@ -28,6 +28,10 @@ TESTED_ELSEWHERE = {
     "sources/foreign/host/kinds/aviary.py": "tests/foreign/test_aviary.py needs aviary's packages",
     "sources/foreign/host/kinds/openenv.py": "tests/foreign/test_openenv.py needs OpenEnv's packages",
     "sources/foreign/host/kinds/textarena.py": "tests/foreign/test_textarena.py needs TextArena's packages",
+    "sources/foreign/host/kinds/verifiers.py": "tests/foreign/test_verifiers.py needs verifiers' packages",
+    "sources/foreign/host/kinds/verifiers_cast.py": "tests/foreign/test_verifiers.py needs verifiers' packages",
+    "sources/foreign/host/kinds/verifiers_configuration.py": "tests/foreign/test_verifiers.py makes its mistakes",
+    "sources/foreign/host/kinds/verifiers_programs.py": "tests/foreign/test_verifiers.py runs every program",
     "testing/tiny_model.py": "tests/train needs it, and torch",
     "testing/transformers_engine.py": "tests/train needs it, and torch",
 }

@@ -26,7 +26,7 @@ NOT_RUN = {
     "from_nemo_gym.md": 1,
     "from_openenv.md": 2,  # the package index, the rows of a run
     "from_textarena.md": 2,  # the package index, a model
-    "from_verifiers.md": 1,
+    "from_verifiers.md": 3,  # the package index, the rows of a run, verifiers
     "gateway.md": 1,
     "gym.md": 1,  # a benchmark of the hub
     "install.md": 1,

@@ -56,9 +56,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
         yield engine
 
 
-def build_line(folder: Path, engine: EngineProcess, names: list[str], *arguments: str) -> list[str]:
+def build_line(folder: Path, url: str, names: list[str], *arguments: str) -> list[str]:
     return [
-        *(*GYM, "eval", "run", *names, "--url", engine.base_url, "--model", "mock"),
+        *(*GYM, "eval", "run", *names, "--url", url, "--model", "mock"),
         *("--model-type", "vllm_model/vllm_model_for_training", "-o", "out.jsonl", "--json"),
         *("++head_server.port=0", f"+venvs={FOLDER}", *arguments),
     ]
@@ -109,7 +109,7 @@ def test_a_thousand_rollouts_of_three_kinds_survive_three_kills(
     guess = copy_folder(PACKAGES / "guess_env", tmp_path / "envs")
     names = ["textarena:KuhnPoker-v0", "aviary:dummy", f"openenv:{guess}"]
     arguments = ["--limit", str(TASKS), "-n", str(REPEATS), "--concurrency", "64"]
-    line = build_line(tmp_path, engine, names, *arguments)
+    line = build_line(tmp_path, engine.base_url, names, *arguments)
     total = len(names) * TASKS * REPEATS
     for kill in range(KILLS):
         process = start(tmp_path, [*line, *(["--resume"] if kill else [])])
@@ -143,7 +143,7 @@ def test_rewards_of_a_run_are_those_of_the_environment(
 ) -> None:
     find_python("textarena")
     names = ["textarena:Mastermind-v0", "textarena:Nim-v0"]
-    process = start(tmp_path, build_line(tmp_path, engine, names, "+tasks=3", "+seed=7", "-n", "2"))
+    process = start(tmp_path, build_line(tmp_path, engine.base_url, names, "+tasks=3", "+seed=7", "-n", "2"))
     _, errors = process.communicate()
     assert process.returncode == 0, errors
     rows = read_lines(tmp_path / "out.jsonl")
@@ -190,7 +190,7 @@ def test_a_mistake_is_told_before_anything_starts(
         find_python(kind)
     tmp_path.chmod(0o755)  # `openenv:.` is read by the user of a host
     names = mistake.split()
-    process = start(tmp_path, build_line(tmp_path, engine, names[:1], *names[1:]))
+    process = start(tmp_path, build_line(tmp_path, engine.base_url, names[:1], *names[1:]))
     told = "".join(process.communicate())
     assert (process.returncode, MISTAKES[mistake] in told) == (2, True), told
     assert not (tmp_path / "out.jsonl").exists()

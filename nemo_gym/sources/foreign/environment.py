@@ -91,9 +91,13 @@ class ForeignTask(BaseModel):
             )
 
     def choose_seat(self, about: Mapping[str, Any], row: TaskRow) -> int:
-        """Return the number of the policy's seat in a rollout, which has the number of the repeat in its row."""
-        seats = len(about.get("seats") or ()) or 1
-        return (read_repeat(row) if self.seat is None else self.seat) % seats
+        """Return the number of the policy's seat in a rollout: the stated one, else one that trains, by its repeat."""
+        seats = about.get("seats") or [{}]
+        if self.seat is not None:
+            return self.seat % len(seats)
+        trained = [number for number, seat in enumerate(seats) if seat.get("trainable", True)]
+        chosen = trained or range(len(seats))
+        return chosen[read_repeat(row) % len(chosen)]
 
 
 class ForeignRow(BaseModel):
@@ -255,7 +259,7 @@ def build_program(
             code="invalid_option",
             param="source",
         )
-    folders = (Path(named.name),) if named.kind.takes_folder else ()
+    folders = () if named.folder is None else (named.folder,)
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"There is no folder {folder}.", code="folder_missing", param="source")

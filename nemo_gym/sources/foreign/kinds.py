@@ -34,6 +34,8 @@ class ForeignKind:
     domain: str
     takes_folder: bool = False
     """True if a name is the folder of an environment."""
+    takes_path: bool = False
+    """True if a name may be one, too: it is if it is written as a path, or if there is a folder of that name."""
     tasks: int = 100
     """Rows of an environment without an end."""
 
@@ -50,9 +52,15 @@ class ForeignName(NamedTuple):
     name: str
 
     @property
+    def folder(self) -> Path | None:
+        """The folder of the environment, if its name is one."""
+        takes_it = self.kind.takes_folder or (self.kind.takes_path and self.name.startswith("/"))
+        return Path(self.name) if takes_it else None
+
+    @property
     def block(self) -> str:
         """The name of its server in a configuration."""
-        name = Path(self.name).name if self.kind.takes_folder else self.name
+        name = self.name if self.folder is None else self.folder.name
         return _SLUG.sub("_", f"{self.kind.name}_{name}").strip("_").lower()
 
     def __str__(self) -> str:
@@ -96,6 +104,18 @@ KINDS: Mapping[str, ForeignKind] = {
             domain="other",
             takes_folder=True,
         ),
+        ForeignKind(
+            name="verifiers",
+            title="verifiers",
+            package="verifiers",
+            example="verifiers:./my_taskset",
+            loop="theirs",
+            pythons=("3.12", "3.13", "3.11"),
+            max_steps=50,
+            reward="sum",
+            domain="other",
+            takes_path=True,
+        ),
     )
 }
 
@@ -108,8 +128,9 @@ def read_name(text: str) -> ForeignName | None:
     match = _NAME.fullmatch(text)
     if match is None or match[2].startswith("//"):
         return None
-    kind = read_kind(match[1])
-    return ForeignName(kind, str(Path(match[2]).expanduser().resolve()) if kind.takes_folder else match[2])
+    kind, name = read_kind(match[1]), match[2]
+    is_path = kind.takes_path and ("/" in name or name.startswith((".", "~")) or Path(name).is_dir())
+    return ForeignName(kind, str(Path(name).expanduser().resolve()) if kind.takes_folder or is_path else name)
 
 
 def read_kind(name: str) -> ForeignKind:

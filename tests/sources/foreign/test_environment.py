@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import GymError
-from nemo_gym.sources.foreign.environment import ForeignConfig, ForeignServer, build_program
+from nemo_gym.rows.forms import TaskRow
+from nemo_gym.sources.foreign.environment import ForeignConfig, ForeignServer, ForeignTask, build_program
 from nemo_gym.sources.foreign.pool import HostPool
 from nemo_gym.testing import run_environment
 from nemo_gym.transport.upstream_error import UpstreamError
@@ -146,3 +147,22 @@ def test_a_configuration_names_an_environment() -> None:
     block = {"host": "127.0.0.1", "port": 1, "entrypoint": "app.py", "name": "foreign", "domain": "games"}
     config = ForeignConfig.model_validate({**block, "source": "textarena:Nim-v0"})
     assert (config.options, config.opponent_model_server) == ({}, None)
+
+
+@pytest.mark.parametrize(
+    ("trainable", "stated", "chosen"),
+    [
+        ([True, True], None, [0, 1, 0]),
+        ([False, True, True], None, [1, 2, 1]),
+        ([False, True], 0, [0, 0, 0]),
+        ([False, False], None, [0, 1, 0]),
+        ([], None, [0, 0, 0]),
+    ],
+)
+def test_the_policy_has_the_seats_that_train(
+    trainable: list[bool], stated: int | None, chosen: list[int]
+) -> None:
+    about = {"seats": [{"name": str(number), "trainable": each} for number, each in enumerate(trainable)]}
+    task = ForeignTask(task="one", digest="d", seat=stated)
+    rows = [TaskRow({"_ng_rollout_index": repeat}) for repeat in range(3)]
+    assert [task.choose_seat(about, row) for row in rows] == chosen

@@ -41,3 +41,21 @@ def test_other_texts_are_no_names(text: str) -> None:
 def test_an_unknown_kind_gets_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"no kind of environments 'textarea'.*textarena"):
         read_name("textarea:Nim-v0")
+
+
+def test_a_name_may_be_a_folder_where_the_kind_has_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my-game").mkdir()
+    for text in ("my-game", "./my-game", str(tmp_path / "my-game")):
+        named = read_name(f"verifiers:{text}")
+        assert named is not None
+        assert (named.folder, named.block) == (tmp_path / "my-game", "verifiers_my_game")
+    installed = read_name("verifiers:openenv")
+    assert installed is not None
+    assert (installed.folder, installed.block) == (None, "verifiers_openenv")
+    absent = read_name("verifiers:there/is/none")
+    assert absent is not None
+    assert absent.folder == tmp_path / "there/is/none"
+    assert read_name(str(named)) == named
