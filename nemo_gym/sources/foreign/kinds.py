@@ -12,6 +12,7 @@ from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import ConfigError
 
 _NAME = re.compile(r"([a-z][a-z0-9_]*):(\S.*)", re.DOTALL)
+_FILE = re.compile(r"([^@]*\.py)(@\w+)?")
 _SLUG = re.compile(r"\W+")
 
 
@@ -34,6 +35,8 @@ class ForeignKind:
     domain: str
     takes_folder: bool = False
     """True if a name is the folder of an environment."""
+    takes_file: bool = False
+    """True if a name may be `FILE.py` or `FILE.py@TASK`."""
     tasks: int = 100
     """Rows of an environment without an end."""
 
@@ -50,9 +53,16 @@ class ForeignName(NamedTuple):
     name: str
 
     @property
+    def file(self) -> Path | None:
+        """The file of the environment, if its name is one."""
+        match = _FILE.fullmatch(self.name) if self.kind.takes_file else None
+        return None if match is None else Path(match[1])
+
+    @property
     def block(self) -> str:
         """The name of its server in a configuration."""
-        name = Path(self.name).name if self.kind.takes_folder else self.name
+        is_path = self.kind.takes_folder or self.file is not None
+        name = Path(self.name).name if is_path else self.name
         return _SLUG.sub("_", f"{self.kind.name}_{name}").strip("_").lower()
 
     def __str__(self) -> str:
@@ -96,20 +106,34 @@ KINDS: Mapping[str, ForeignKind] = {
             domain="other",
             takes_folder=True,
         ),
+        ForeignKind(
+            name="inspect",
+            title="Inspect",
+            package="inspect-ai",
+            example="inspect:inspect_evals/mind2web_sc",
+            loop="theirs",
+            pythons=("3.12", "3.13", "3.11"),
+            max_steps=50,
+            reward="last",
+            domain="other",
+            takes_file=True,
+        ),
     )
 }
 
 
 def read_name(text: str) -> ForeignName | None:
-    """Return the environment that `KIND:NAME` names; None for a text of another form. A folder becomes absolute.
+    """Return the environment that `KIND:NAME` names; None for a text of another form. A path becomes absolute.
 
     Raises `ConfigError` for an unknown kind.
     """
     match = _NAME.fullmatch(text)
     if match is None or match[2].startswith("//"):
         return None
-    kind = read_kind(match[1])
-    return ForeignName(kind, str(Path(match[2]).expanduser().resolve()) if kind.takes_folder else match[2])
+    named = ForeignName(read_kind(match[1]), match[2])
+    if named.kind.takes_folder or named.file is not None:
+        return named._replace(name=str(Path(named.name).expanduser().resolve()))
+    return named
 
 
 def read_kind(name: str) -> ForeignKind:

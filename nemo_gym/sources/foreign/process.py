@@ -52,9 +52,11 @@ _GRACE_S = 5.0
 _DAY_S = 86_400.0
 _SHOWN_CHARS = 2000
 _ENVIRONMENT: Mapping[str, str] = {
+    "HF_HUB_OFFLINE": "1",
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
     "NO_COLOR": "1",
+    "NO_PROXY": "127.0.0.1,localhost",
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
