@@ -95,8 +95,8 @@ def test_the_help_names_every_format() -> None:
 
 
 def test_the_reader_of_every_format_is_checked() -> None:
-    # The records of `grpo` are the gym's own, and `atif` is no trainer's: files of their own read them.
-    own = {"grpo", "atif"}
+    # The records of `grpo` are the gym's own, `atif` and `inspect` are no trainer's: files of their own read them.
+    own = {"grpo", "atif", "inspect"}
     assert {format for format, _, _ in CHECKS.values()} == set(NAMES) - own
 
 

@@ -1,7 +1,7 @@
 """The trajectories at a path, as a file of rows that every reader of runs takes.
 
-A path is a trajectory (`.json`), lines of trajectories (`.jsonl`, compressed too), or a folder of trials as Harbor
-leaves it: `<trial>/agent/trajectory.json`, with the reward in `<trial>/result.json`.
+A path is a trajectory (`.json`), lines of trajectories (`.jsonl`, compressed too), a folder of trials as Harbor leaves
+it (`<trial>/agent/trajectory.json`, with the reward in `<trial>/result.json`), or a log of Inspect (`.json`, `.eval`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in
 from nemo_gym.sources.atif.media import MediaFolder
 from nemo_gym.sources.atif.reading import read_trajectory
+from nemo_gym.sources.inspect_logs.media import InlineMedia
+from nemo_gym.sources.inspect_logs.reading import is_log, read_samples
 
 _LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _IN_TRIAL = "agent/trajectory.json"
@@ -35,10 +37,12 @@ class FoundTrajectory:
 
     place: str
     """Its file, and its line in a file of several."""
-    folder: Path
+    media: MediaFolder
     content: Any
     trial: Mapping[str, Any] = field(default_factory=dict)
     """`result.json` of the trial; empty without one."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Fields of a log that a trajectory has no place for → how many."""
 
     @property
     def reward(self) -> float | None:
@@ -82,6 +86,8 @@ def holds_trajectories(path: Path) -> bool:
     """Return whether a path is one of trajectories, by its name and its first bytes."""
     if path.is_dir():
         return next(path.glob(f"*/{_IN_TRIAL}"), None) is not None
+    if is_log(path):
+        return True
     if not path.is_file() or not path.name.endswith((".json", *_LINES)):
         return False
     try:
@@ -98,18 +104,25 @@ def find_trajectories(path: Path) -> Iterator[FoundTrajectory]:
         for file in files:
             result = file.parents[1] / "result.json"
             trial = _read_file(result) if result.is_file() else {}
+            media = MediaFolder(file.parent)
             yield FoundTrajectory(
-                str(file), file.parent, _read_file(file), trial if isinstance(trial, dict) else {}
+                str(file), media, _read_file(file), trial if isinstance(trial, dict) else {}
+            )
+    elif is_log(path):
+        files = [path]
+        for sample in read_samples(path):
+            yield FoundTrajectory(
+                f"{path}: {sample.name}", InlineMedia(), sample.trajectory, lost=dict(sample.lost)
             )
     else:
         files = [path] if path.is_file() else []
         for line, content in _read_contents(path) if files else ():
-            yield FoundTrajectory(f"{path}:{line}" if line else str(path), path.parent, content)
+            yield FoundTrajectory(f"{path}:{line}" if line else str(path), MediaFolder(path.parent), content)
     if not files:
         raise ConfigError(
             f"There are no trajectories at {path}.",
             code="no_trajectories",
-            remedy=f"A file of trajectories is .json or .jsonl, and a folder has */{_IN_TRIAL}.",
+            remedy=f"Trajectories are .json or .jsonl, logs of Inspect .json or .eval, and a folder has */{_IN_TRIAL}.",
         )
 
 
@@ -149,9 +162,12 @@ def read_rows(
     repeats: Counter[str] = Counter()
     for trajectory in find_trajectories(path):
         names = trajectory.list_task_names()
+        found.lost.update(trajectory.lost)
+        if not trajectory.content:  # a sample with an error has no verdict
+            continue
         try:
             read = read_trajectory(
-                trajectory.content, trajectory.place, MediaFolder(trajectory.folder), trajectory.reward
+                trajectory.content, trajectory.place, trajectory.media, trajectory.reward
             )
         except GymError as error:
             problems.append(Problem(None, error.failure.message))

@@ -33,6 +33,7 @@ from ..faults import HostError, check_reward
 from ..inspect_models import POLICY, Attempt
 from ..model_roles import find_model_roles
 from ..packages import compute_digest, describe_package
+from ..score_values import read_number
 
 PACKAGE = "inspect-ai"
 OPTIONS = {"arguments", "scorer", "value", "roles", "sandbox"}
@@ -46,8 +47,6 @@ _LIMITS = {
 }
 """Limits of a sample as end reasons; all others are `truncated`."""
 _STOPS = {"max_tokens": "max_output_tokens", "model_length": "context_overflow"}
-_TEXTS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""The values of scores that are texts, as Inspect's `value_to_float` has them."""
 _MOST_TEXT_CHARS = 4000
 
 
@@ -169,7 +168,7 @@ class InspectTasks:
                 acp_server=False,
                 ctl_server=False,
             )
-        played = find_sample(log, attempt)
+            played = find_sample(log, attempt)  # while its log is there
         scores = {name: score.value for name, score in (played.scores or {}).items()}
         return {
             "rewards": {POLICY: self._read_reward(scores)},
@@ -214,7 +213,8 @@ class InspectTasks:
             if len(keys) != 1 or keys[0] not in value:
                 raise HostError("bad_reward", f"{of} gave {', '.join(value)}: name one by +options={{value: …}}")
             value = value[keys[0]]
-        return check_reward(read_number(value), of) if read_number(value) is not None else check_reward(value, of)
+        number = read_number(value)
+        return check_reward(value if number is None else number, of)
 
 
 def check_registered(name: str) -> None:
@@ -263,12 +263,13 @@ def explain_load(name: str, error: BaseException) -> HostError:
 
 
 def list_samples(task: Task) -> dict[str, Sample]:
-    """Return the samples by their ids, which are numbered from 1 where they have none."""
+    """Return the samples by their ids, which are numbered from 1 where they have none. Raises `HostError` for two of one id."""
     found: dict[str, Sample] = {}
     for number, sample in enumerate(task.dataset, 1):
         if sample.id is None:
             sample.id = number
-        found[str(sample.id)] = sample
+        if found.setdefault(str(sample.id), sample) is not sample or len(found) != number:
+            raise HostError("bad_request", f"several samples have the id {sample.id!r}")
     return found
 
 
@@ -315,20 +316,6 @@ def list_keys(task: Task, index: int) -> list[str]:
     declared = task.metrics or registry_info((task.scorer or [])[index]).metadata.get("metrics") or []
     mappings = [each for each in (declared if isinstance(declared, list) else [declared]) if isinstance(each, dict)]
     return [str(key) for mapping in mappings for key in mapping]
-
-
-def read_number(value: Any) -> float | None:
-    """Return a score as Inspect's metrics read it; None for a text that is no number, and for anything else."""
-    if isinstance(value, int | float):
-        return float(value)
-    if not isinstance(value, str):
-        return None
-    known = _TEXTS.get(value, _TEXTS.get(value.lower()) if len(value) > 1 else None)
-    if known is not None:
-        return known
-    with contextlib.suppress(ValueError):
-        return float(value)
-    return None
 
 
 def read_numbers(scores: dict[str, Any]) -> dict[str, float]:
