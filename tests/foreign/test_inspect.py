@@ -194,3 +194,89 @@ async def test_samples_are_played_as_by_the_runner_of_inspect(
         compare(row, native[case][row["foreign"]["data"]["sample"]])
         calls = row["foreign_agent"]
         assert calls["calls"] == calls["calls_seen"]
+
+
+async def test_a_scorer_without_a_model_of_its_own_is_in_no_record_of_the_policy(
+    tmp_path: Path, recorder: EngineRecorder, python: Path
+) -> None:
+    (row,) = await play(tmp_path, f"inspect:{copy_tasks(tmp_path)}@graded_by_itself", recorder)
+    assert row["reward"] == 1.0
+    assert row["foreign_agent"]["calls"] == {"agent": 1, "grader": 1}
+    assert len(recorder.list_prompts(tmp_path.name)) == 1
+    (asked,) = recorder.list_prompts(f"{tmp_path.name}-others")
+    assert "assess" in asked[-2][1]
+
+
+async def test_an_attempt_ends_at_its_model_calls_and_is_scored(
+    tmp_path: Path, recorder: EngineRecorder, python: Path
+) -> None:
+    source = f"inspect:{copy_tasks(tmp_path)}@files"
+    rows = await play(tmp_path, source, recorder, max_steps=2)
+    for row in rows:
+        assert (row["_ng_outcome"], row["_ng_end_reason"]) == ("truncated", "max_steps")
+        assert row["foreign_agent"]["calls"]["agent"] == 2
+    assert [row["reward"] for row in rows] == [1.0, 0.0]
+
+
+async def test_nothing_of_an_attempt_is_left_for_the_next(
+    tmp_path: Path, recorder: EngineRecorder, python: Path
+) -> None:
+    source = f"inspect:{copy_tasks(tmp_path)}@remembering"
+    async with open_gym(tmp_path, source, recorder) as (gym, rows):
+        for _ in range(3):
+            await gym.run("agent", rows[0])
+        prompts = recorder.list_prompts(tmp_path.name)
+    assert [prompt[1][1] for prompt in prompts] == ["You have seen 1."] * 3
+
+
+FAILURES: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "a solver": ("broken_solver", {}, "environment:environment_error", "the solver is broken"),
+    "a scorer": ("scored", {}, "verifier:verifier_error", "the scorer is broken"),
+    "a text": ("scored", {"arguments": {"value": "many"}}, "verifier:bad_reward", "'many'"),
+    "no number": ("scored", {"arguments": {"value": "nan"}}, "verifier:bad_reward", "nan"),
+    "a role that no source names": ("stranger", {}, "environment:unsupported", "+options={roles: [stranger]}"),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+async def test_an_attempt_without_a_score_is_a_failure(
+    case: str, tmp_path: Path, recorder: EngineRecorder, python: Path
+) -> None:
+    task, options, kind, told = FAILURES[case]
+    with pytest.raises(UpstreamError) as raised:
+        await play(tmp_path, f"inspect:{copy_tasks(tmp_path)}@{task}", recorder, options)
+    assert raised.value.failure.kind == kind
+    assert told in raised.value.failure.message
+
+
+async def test_a_model_that_does_not_answer_is_a_failure_of_the_engine(tmp_path: Path, python: Path) -> None:
+    with recording("http://127.0.0.1:9/v1") as dead, pytest.raises(UpstreamError) as raised:
+        await play(tmp_path, f"inspect:{copy_tasks(tmp_path)}@capitals", dead)
+    assert raised.value.failure.boundary == "engine"
+
+
+MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "no file": ("absent.py@capitals", {}, "There is no file"),
+    "no task": ("tasks.py@capitols", {}, "and no 'capitols'"),
+    "several tasks": ("tasks.py", {}, "tasks.py@capitals, tasks.py@choices"),
+    "no package": ("inspect_evals/mindweb", {}, "but inspect_evals/mind2web"),
+    "no data": ("inspect_evals/gsm8k", {}, "a host has no network"),
+    "no option": ("tasks.py@capitals", {"scorers": "match"}, "inspect has no options scorers"),
+    "no argument": ("tasks.py@files", {"arguments": {"limit": 3}}, "no arguments limit; it takes message_limit"),
+    "several scorers": ("tasks.py@several", {}, "+options={scorer: match or manners}"),
+    "no such scorer": ("tasks.py@several", {"scorer": "mattch"}, "no scorer 'mattch', but match, manners"),
+    "several values": ("tasks.py@several", {"scorer": "manners"}, "+options={value: length or polite}"),
+    "no scorer": ("tasks.py@unscored", {}, "no scorer, and so no reward"),
+    "a container": ("tasks.py@container", {}, "wants the sandbox docker"),
+    "a sandbox": ("tasks.py@capitals", {"sandbox": "docker"}, "only 'local'"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+async def test_a_mistake_is_told_before_anything_starts(mistake: str, tmp_path: Path, python: Path) -> None:
+    name, options, told = MISTAKES[mistake]
+    copy_tasks(tmp_path)
+    source = f"inspect:{tmp_path / name if '.py' in name else name}"
+    with pytest.raises(ConfigError) as raised:
+        await list_environment(build_program(source, options, str(FOLDER)), 1)
+    assert told in str(raised.value)

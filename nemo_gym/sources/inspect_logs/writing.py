@@ -85,4 +85,6 @@ def build_header() -> dict[str, Any]:
             "model": "unknown",
             "config": {},
         },
+        "plan": {},
+        "stats": {},
     }

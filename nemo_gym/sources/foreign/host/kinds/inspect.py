@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
 import sys
@@ -66,7 +67,7 @@ class TaskSource:
             self.spec = name
         else:
             os.chdir(self.file.parent)  # Inspect refuses absolute paths
-            self.spec = f"{self.file.name}@{task or find_only_task(self.file)}"
+            self.spec = f"{self.file.name}@{find_task(self.file, task)}"
             self.name = self.spec
 
     def list_sources(self) -> list[Path]:
@@ -105,6 +106,7 @@ class InspectTasks:
         self._options = options
         self._source = TaskSource(name)
         task = self._load()
+        check_arguments(self._source.spec, options.get("arguments") or {})
         self._samples = list_samples(task)
         check_sandboxes(task, [*self._samples.values()], options)
         self._scorer, self._value = choose_score(task, options)
@@ -226,19 +228,29 @@ def check_registered(name: str) -> None:
     raise HostError("not_found", f"Inspect has no task {name!r}, but {', '.join(near)}")
 
 
-def find_only_task(file: Path) -> str:
-    """Return the name of a file's only task. Raises `HostError` if it has none, or several."""
+def find_task(file: Path, stated: str) -> str:
+    """Return the task that is stated, or the only one. Raises `HostError` if a file has none, several, or another one."""
     try:
-        names = [name for name, *_ in parse_decorators(file, "task")]
+        names = [str(name) for name, *_ in parse_decorators(file, "task")]
     except PermissionError as error:
         told = f"the user of a host cannot read {file}: chmod o+r {file}, and o+x its folders"
         raise HostError("not_found", told) from error
     except SyntaxError as error:
         raise HostError("not_found", f"{file.name}:{error.lineno}: {error.msg}") from error
-    if len(names) != 1:
-        told = f"several tasks: {', '.join(f'{file.name}@{name}' for name in names)}" if names else "no @task"
-        raise HostError("not_found", f"{file.name} has {told}")
-    return str(names[0])
+    if stated in names or (not stated and len(names) == 1):
+        return stated or names[0]
+    listed = ", ".join(f"{file.name}@{name}" for name in names) or "no function with @task"
+    raise HostError("not_found", f"{file.name} has {listed}" + (f", and no {stated!r}" if stated else ": name one"))
+
+
+def check_arguments(spec: str, arguments: dict[str, Any]) -> None:
+    """Raise `HostError` for an argument that the task does not take: Inspect drops it with a warning."""
+    function = registry_lookup("task", spec.rpartition("@")[2])
+    known = inspect.signature(function).parameters
+    takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
+    if (strange := sorted(set(arguments) - set(known))) and not takes_all:
+        takes = ", ".join(known) or "none"
+        raise HostError("bad_request", f"the task has no arguments {', '.join(strange)}; it takes {takes}")
 
 
 def find_distribution(spec: str) -> str:
