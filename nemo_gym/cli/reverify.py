@@ -172,7 +172,15 @@ def _find_input(keys: ReverifyKeys, config: GlobalConfig) -> Path:
     from nemo_gym.rollouts.output.files import find_stem
     from nemo_gym.rollouts.output.inputs import refuse_inputs
     from nemo_gym.rollouts.plan.dataset import locate
+    from nemo_gym.sources.inspect_logs.reading import is_log
 
+    if is_log(given) is not (keys.input_format == "inspect"):
+        named = "no log of Inspect" if keys.input_format == "inspect" else "a log of Inspect"
+        raise ConfigError(
+            f"{given} is {named}, and `input_format` is {keys.input_format}",
+            code="no_trajectories",
+            remedy="A log is .eval or .json (`input_format=inspect`), trajectories are .json or .jsonl (`atif`).",
+        )
     tasks = read_task_rows(locate(Path(keys.task_rows))) if keys.task_rows is not None else {}
     found = read_rows(given, tasks, _find_agent(config))
     output = Path(keys.output_jsonl_fpath)

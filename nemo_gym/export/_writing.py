@@ -1,4 +1,4 @@
-"""The files of an export, by their ending: JSONL, plain or compressed with gzip or zstd, Parquet, and one JSON document.
+"""The files of an export, by their ending: JSONL, plain or compressed with gzip or zstd, Parquet, and a JSON document.
 
 A file is written under a temporary name and renamed when it is complete.
 """

@@ -1,9 +1,9 @@
 """A log of Inspect (`.json`): a sample per rollout, for `inspect view` and other readers of logs.
 
 It is no format of a trainer: rollouts that are masked, and those of other programs, are in it. Images and audio are in
-the messages. Whatever has no field, such as the ids of tokens, is in the `metadata` of its sample and is counted by kind;
-the score `reward` is the reward. `gym eval reverify --input-format inspect` and `gym view` read the log back, and every
-row is the same as before.
+the messages. Data without a field, such as the ids of tokens, are in the `metadata` of their sample and are counted by
+kind; the score `reward` is the reward. `gym eval reverify --input-format inspect` and `gym view` read the log back, and
+every row is the same as before.
 """
 
 from __future__ import annotations

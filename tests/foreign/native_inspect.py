@@ -31,7 +31,9 @@ def describe(sample):
 
 def play(given):
     """Return every sample of a task."""
-    policy, others = (get_model("openai-api/gym/policy", base_url=url, api_key="none") for url in given["urls"])
+    policy, others = (
+        get_model("openai-api/gym/policy", base_url=url, api_key="none") for url in given["urls"]
+    )
     with tempfile.TemporaryDirectory() as logs:
         [log] = evaluate(
             given["task"],

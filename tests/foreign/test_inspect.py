@@ -32,6 +32,8 @@ NATIVE = Path(__file__).with_name("native_inspect.py")
 TASKS = Path(__file__).with_name("packages") / "inspect_tasks" / "tasks.py"
 LIMIT, FEW = 4, 2
 SCRIPT = """\
+- match: User Simulation Guidelines
+  turns: [text: "I want to cancel my flight.", text: "###STOP###"]
 - match: assess
   turns: [text: "The city is right.\\n\\nGRADE: C"]
 - match: You are the user
@@ -130,7 +132,9 @@ Samples = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def native(python: Path, recorder: EngineRecorder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Samples]:
+def native(
+    python: Path, recorder: EngineRecorder, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Samples]:
     """The samples of every case as Inspect's own runner plays them."""
     folder = tmp_path_factory.mktemp("native")
     file = copy_tasks(folder)
@@ -140,12 +144,15 @@ def native(python: Path, recorder: EngineRecorder, tmp_path_factory: pytest.Temp
             "arguments": options.get("arguments", {}),
             "sandbox": options.get("sandbox"),
             "limit": LIMIT if "/" not in task else FEW,
-            "urls": [recorder.build_url(name_native(case)), recorder.build_url(f"{name_native(case)}-others")],
+            "urls": [
+                recorder.build_url(name_native(case)),
+                recorder.build_url(f"{name_native(case)}-others"),
+            ],
         }
         for case, (task, options, _) in CASES.items()
     ]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONHASHSEED": "0", "HOME": str(folder)}
-    line = [python, str(NATIVE), json.dumps(asked)]
+    line = [str(python), str(NATIVE), json.dumps(asked)]
     printed = subprocess.check_output(line, text=True, env=environment, cwd=folder)
     return dict(zip(CASES, json.loads(printed), strict=True))
 
@@ -234,7 +241,12 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "a scorer": ("scored", {}, "verifier:verifier_error", "the scorer is broken"),
     "a text": ("scored", {"arguments": {"value": "many"}}, "verifier:bad_reward", "'many'"),
     "no number": ("scored", {"arguments": {"value": "nan"}}, "verifier:bad_reward", "nan"),
-    "a role that no source names": ("stranger", {}, "environment:unsupported", "+options={roles: [stranger]}"),
+    "a role that no source names": (
+        "stranger",
+        {},
+        "environment:unsupported",
+        "+options={roles: [stranger]}",
+    ),
 }
 
 
@@ -245,14 +257,18 @@ async def test_an_attempt_without_a_score_is_a_failure(
     task, options, kind, told = FAILURES[case]
     with pytest.raises(UpstreamError) as raised:
         await play(tmp_path, f"inspect:{copy_tasks(tmp_path)}@{task}", recorder, options)
-    assert raised.value.failure.kind == kind
-    assert told in raised.value.failure.message
+    failure = raised.value.failure
+    assert failure is not None
+    assert failure.kind == kind
+    assert told in failure.message
 
 
 async def test_a_model_that_does_not_answer_is_a_failure_of_the_engine(tmp_path: Path, python: Path) -> None:
     with recording("http://127.0.0.1:9/v1") as dead, pytest.raises(UpstreamError) as raised:
         await play(tmp_path, f"inspect:{copy_tasks(tmp_path)}@capitals", dead)
-    assert raised.value.failure.boundary == "engine"
+    failure = raised.value.failure
+    assert failure is not None
+    assert failure.boundary == "engine"
 
 
 MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -262,7 +278,11 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
     "no package": ("inspect_evals/mindweb", {}, "but inspect_evals/mind2web"),
     "no data": ("inspect_evals/gsm8k", {}, "a host has no network"),
     "no option": ("tasks.py@capitals", {"scorers": "match"}, "inspect has no options scorers"),
-    "no argument": ("tasks.py@files", {"arguments": {"limit": 3}}, "no arguments limit; it takes message_limit"),
+    "no argument": (
+        "tasks.py@files",
+        {"arguments": {"limit": 3}},
+        "no arguments limit; it takes message_limit",
+    ),
     "several scorers": ("tasks.py@several", {}, "+options={scorer: match or manners}"),
     "no such scorer": ("tasks.py@several", {"scorer": "mattch"}, "no scorer 'mattch', but match, manners"),
     "several values": ("tasks.py@several", {"scorer": "manners"}, "+options={value: length or polite}"),

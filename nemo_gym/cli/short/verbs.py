@@ -54,7 +54,9 @@ REPOSITORY = Flag("--repo-id", "OWNER/NAME", "Repository on the hub.")
 ARTIFACT = Flag("--artifact", "FILE", "File in the repository.", key="artifact_fpath")
 STORAGE = Flag("--storage", "hf", "Where it is: the Hugging Face hub.", key="")
 SERVER = Flag("--resources-server", "NAME", "A resources server.", key="", form="texts")
-EXPORT_FORMATS = "sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai, atif or inspect."
+EXPORT_FORMATS = (
+    "sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai, atif or inspect."
+)
 
 DATASET = {
     **TASK_FOLDERS,

@@ -166,9 +166,7 @@ def read_rows(
         if not trajectory.content:  # a sample with an error has no verdict
             continue
         try:
-            read = read_trajectory(
-                trajectory.content, trajectory.place, trajectory.media, trajectory.reward
-            )
+            read = read_trajectory(trajectory.content, trajectory.place, trajectory.media, trajectory.reward)
         except GymError as error:
             problems.append(Problem(None, error.failure.message))
             continue

@@ -1,7 +1,7 @@
 """The messages of a sample as steps of a trajectory, and back.
 
-A step of an agent is an assistant's message with the tools' messages that answer it. Of contents, both have text, images
-and audio; the others are named in the text and counted.
+A step of an agent is an assistant's message with the tools' messages that answer it. Both have text, images and audio
+as contents; the others are named in the text and counted.
 """
 
 from __future__ import annotations

@@ -32,7 +32,16 @@ _MOST_BYTES = 1 << 30
 _READ = frozenset(
     {
         *("id", "epoch", "input", "messages", "output", "scores", "metadata", "attachments", "model_usage"),
-        *("role_usage", "uuid", "target", "error", "started_at", "completed_at", "total_time", "working_time"),
+        *(
+            "role_usage",
+            "uuid",
+            "target",
+            "error",
+            "started_at",
+            "completed_at",
+            "total_time",
+            "working_time",
+        ),
         *("turn_count", "total_turns", "events_data"),
     }
 )
@@ -102,10 +111,14 @@ def _build_trajectory(
     values = [score.get("value") for score in (sample.get("scores") or {}).values()]
     reward = read_number(values[0]) if len(values) == 1 else None
     usages = [*(sample.get("model_usage") or {}).values()][:1]
-    totals = {
-        "total_prompt_tokens": member(usages[0], "input_tokens"),
-        "total_completion_tokens": member(usages[0], "output_tokens"),
-    } if usages else None
+    totals = (
+        {
+            "total_prompt_tokens": member(usages[0], "input_tokens"),
+            "total_completion_tokens": member(usages[0], "output_tokens"),
+        }
+        if usages
+        else None
+    )
     return {
         "schema_version": "ATIF-v1.8",
         "session_id": str(sample.get("id")),
@@ -142,7 +155,9 @@ def _list_lost(sample: Mapping[str, Any]) -> Iterator[str]:
 def _resolve(value: Any, attachments: Mapping[str, str]) -> Any:
     """Return a value with the texts in the place of the references to them."""
     if isinstance(value, dict):
-        return {key: each if key == "attachments" else _resolve(each, attachments) for key, each in value.items()}
+        return {
+            key: each if key == "attachments" else _resolve(each, attachments) for key, each in value.items()
+        }
     if isinstance(value, list):
         return [_resolve(each, attachments) for each in value]
     if isinstance(value, str) and value.startswith(_ATTACHMENT):

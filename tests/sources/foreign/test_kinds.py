@@ -41,3 +41,19 @@ def test_other_texts_are_no_names(text: str) -> None:
 def test_an_unknown_kind_gets_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"no kind of environments 'textarea'.*textarena"):
         read_name("textarea:Nim-v0")
+
+
+@pytest.mark.parametrize("name", ["tasks.py", "tasks.py@sums", "a/tasks.py@sums"])
+def test_a_name_may_be_a_file_with_a_task(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = read_name(f"inspect:{name}")
+    assert named is not None
+    file, _, task = name.partition("@")
+    assert (named.name, named.file) == (str(tmp_path / name), tmp_path / file)
+    assert named.block == f"inspect_tasks_py{'_sums' if task else ''}"
+
+
+def test_a_name_of_a_package_is_no_file() -> None:
+    named = read_name("inspect:inspect_evals/mind2web_sc")
+    assert named is not None
+    assert (named.name, named.file) == ("inspect_evals/mind2web_sc", None)

@@ -19,9 +19,15 @@ def build_sample(**fields: Any) -> dict[str, Any]:
         {"role": "assistant", "content": "attachment://long", "source": "generate"},
     ]
     return {
-        **{"id": "sum", "epoch": 1, "input": "What is 2 + 2?", "target": "4", "messages": messages},
-        **{"scores": {"match": {"value": "C", "answer": "4"}}, "attachments": {"long": "It is 4."}},
-        **{"output": {"model": "mock"}, "model_usage": {"mock": {"input_tokens": 5, "output_tokens": 3}}},
+        "id": "sum",
+        "epoch": 1,
+        "input": "What is 2 + 2?",
+        "target": "4",
+        "messages": messages,
+        "scores": {"match": {"value": "C", "answer": "4"}},
+        "attachments": {"long": "It is 4."},
+        "output": {"model": "mock"},
+        "model_usage": {"mock": {"input_tokens": 5, "output_tokens": 3}},
         **fields,
     }
 

@@ -41,7 +41,12 @@ def test_steps_are_the_same_after_a_log() -> None:
 
 def test_a_tools_error_is_what_the_policy_read() -> None:
     call = {"id": "a", "function": "look", "arguments": {}, "parse_error": "no JSON", "type": "function"}
-    failed = {"role": "tool", "tool_call_id": "a", "content": "", "error": {"type": "timeout", "message": "late"}}
+    failed = {
+        "role": "tool",
+        "tool_call_id": "a",
+        "content": "",
+        "error": {"type": "timeout", "message": "late"},
+    }
     reader = StepReader(InlineMedia())
     (step,) = reader.read([{"role": "assistant", "content": "", "tool_calls": [call]}, failed])
     assert step["observation"]["results"] == [{"source_call_id": "a", "content": "late"}]

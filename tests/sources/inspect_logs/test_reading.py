@@ -84,7 +84,11 @@ def test_fields_without_a_place_are_counted(tmp_path: Path) -> None:
         ("a.eval", pack({"summaries.json": b"[]"}), "neither header.json nor"),
         ("a.eval", pack({"header.json": b"{"}), "header.json is no JSON"),
         ("a.eval", pack({"header.json": b"[]"}), "is no object"),
-        ("a.eval", pack({"header.json": b"{}"}).replace(b"\x28\xb5\x2f\xfd", b"\0\0\0\0"), "no log of Inspect"),
+        (
+            "a.eval",
+            pack({"header.json": b"{}"}).replace(b"\x28\xb5\x2f\xfd", b"\0\0\0\0"),
+            "no log of Inspect",
+        ),
         ("a.eval", b"no archive", "no log of Inspect"),
     ],
 )

@@ -21,13 +21,13 @@ POLICY = "agent"
 _GRADER = "grader"
 
 
-class SeatAPI(OpenAICompatibleAPI):
+class SeatAPI(OpenAICompatibleAPI):  # type: ignore[misc]
     """A model behind the gym's port. The attempt counts its calls."""
 
     attempt: Attempt
     seat: str
 
-    async def generate(self, input: Any, tools: Any, tool_choice: Any, config: GenerateConfig) -> Any:  # noqa: A002
+    async def generate(self, input: Any, tools: Any, tool_choice: Any, config: GenerateConfig) -> Any:
         other = self.attempt.find_stand_in(self)
         if other is not None:
             return await other.generate(input, tools, tool_choice, config)
@@ -43,7 +43,7 @@ class SeatAPI(OpenAICompatibleAPI):
         return answer
 
 
-@modelapi(name="gym")
+@modelapi(name="gym")  # type: ignore[untyped-decorator]
 def gym() -> type[ModelAPI]:
     return SeatAPI
 
@@ -106,7 +106,7 @@ class RoleTable(dict[str, Any]):
 
 
 @hooks(name="gym", description="Phases of an attempt")
-class AttemptHooks(Hooks):
+class AttemptHooks(Hooks):  # type: ignore[misc]
     """Runs within the sample's own task, before its solver and before its scorers."""
 
     attempt: Attempt | None = None

@@ -1,4 +1,4 @@
-"""The values of Inspect's scores as numbers. A text that is none stays one: Inspect itself would warn, and count it as 0."""
+"""The values of Inspect's scores as numbers. A text that is none stays one: Inspect would warn, and count it as 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks of Inspect: one turn, tools in the local sandbox, several scorers, a grader and a user, and what can go wrong."""
+"""Tasks of Inspect: one turn, tools in the local sandbox, several scorers, a grader, a user, and tasks that fail."""
 
 from inspect_ai import Task, task
 from inspect_ai.agent import react

@@ -25,7 +25,7 @@ from inspect_ai import Task
 from inspect_ai import eval as evaluate
 from inspect_ai._eval.loader import load_tasks
 from inspect_ai._util.decorator import parse_decorators
-from inspect_ai._util.registry import registry_find, registry_info, registry_lookup, registry_unqualified_name
+from inspect_ai._util.registry import registry_find, registry_info, registry_lookup
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.scorer._scorer import unique_scorer_name
@@ -134,7 +134,9 @@ class InspectTasks:
 
     def list_tasks(self, cursor: int, limit: int, split: str | None, seed: int) -> dict[str, Any]:
         if split is not None:
-            raise HostError("bad_request", "a task of Inspect has no splits; choose by +options={arguments: …}")
+            raise HostError(
+                "bad_request", "a task of Inspect has no splits; choose by +options={arguments: …}"
+            )
         chosen = [*self._samples.items()][cursor : cursor + limit]
         tasks = [
             {
@@ -208,12 +210,16 @@ class InspectTasks:
     def _read_reward(self, scores: dict[str, Any]) -> float:
         names = [self._scorer] if self._scorer else [*scores]
         if len(names) != 1 or names[0] not in scores:
-            raise HostError("bad_reward", f"no score {self._scorer or ''} among {', '.join(scores) or 'none'}")
+            raise HostError(
+                "bad_reward", f"no score {self._scorer or ''} among {', '.join(scores) or 'none'}"
+            )
         value, of = scores[names[0]], f"the scorer {names[0]}"
         if isinstance(value, dict):
             keys = [self._value] if self._value else [*value]
             if len(keys) != 1 or keys[0] not in value:
-                raise HostError("bad_reward", f"{of} gave {', '.join(value)}: name one by +options={{value: …}}")
+                raise HostError(
+                    "bad_reward", f"{of} gave {', '.join(value)}: name one by +options={{value: …}}"
+                )
             value = value[keys[0]]
         number = read_number(value)
         return check_reward(value if number is None else number, of)
@@ -229,7 +235,7 @@ def check_registered(name: str) -> None:
 
 
 def find_task(file: Path, stated: str) -> str:
-    """Return the task that is stated, or the only one. Raises `HostError` if a file has none, several, or another one."""
+    """Return the task that is stated, or the only one. Raises `HostError` if a file has not just that."""
     try:
         names = [str(name) for name, *_ in parse_decorators(file, "task")]
     except PermissionError as error:
@@ -240,7 +246,9 @@ def find_task(file: Path, stated: str) -> str:
     if stated in names or (not stated and len(names) == 1):
         return stated or names[0]
     listed = ", ".join(f"{file.name}@{name}" for name in names) or "no function with @task"
-    raise HostError("not_found", f"{file.name} has {listed}" + (f", and no {stated!r}" if stated else ": name one"))
+    raise HostError(
+        "not_found", f"{file.name} has {listed}" + (f", and no {stated!r}" if stated else ": name one")
+    )
 
 
 def check_arguments(spec: str, arguments: dict[str, Any]) -> None:
@@ -275,7 +283,7 @@ def explain_load(name: str, error: BaseException) -> HostError:
 
 
 def list_samples(task: Task) -> dict[str, Sample]:
-    """Return the samples by their ids, which are numbered from 1 where they have none. Raises `HostError` for two of one id."""
+    """Return the samples by their ids, numbers from 1 where they have none. Raises `HostError` for two of one id."""
     found: dict[str, Sample] = {}
     for number, sample in enumerate(task.dataset, 1):
         if sample.id is None:
@@ -310,29 +318,38 @@ def choose_score(task: Task, options: dict[str, Any]) -> tuple[str | None, str |
     if stated is not None and names and stated not in names:
         raise HostError("not_found", f"the task has no scorer {stated!r}, but {', '.join(names)}")
     if stated is None and len(names) > 1:
-        raise HostError("bad_request", f"the task has several scorers: +options={{scorer: {' or '.join(names)}}}")
+        raise HostError(
+            "bad_request", f"the task has several scorers: +options={{scorer: {' or '.join(names)}}}"
+        )
     if stated is None and not names:
-        raise HostError("bad_request", "the task has no scorer, and so no reward; one of its solver's scores is "
-                        "named by +options={scorer: NAME}")
+        raise HostError(
+            "bad_request",
+            "the task has no scorer, and so no reward; one of its solver's scores is "
+            "named by +options={scorer: NAME}",
+        )
     chosen = stated or names[0]
     keys = list_keys(task, names.index(chosen)) if chosen in names else []
     value = options.get("value")
     if keys and value is None and (len(keys) > 1 or "*" in keys[0]):
-        raise HostError("bad_request", f"the scorer {chosen} gives several values: +options={{value: "
-                        f"{' or '.join(keys)}}}")
+        raise HostError(
+            "bad_request",
+            f"the scorer {chosen} gives several values: +options={{value: {' or '.join(keys)}}}",
+        )
     return chosen, value
 
 
 def list_keys(task: Task, index: int) -> list[str]:
     """Return the keys of a scorer's values, if its metrics name them."""
     declared = task.metrics or registry_info((task.scorer or [])[index]).metadata.get("metrics") or []
-    mappings = [each for each in (declared if isinstance(declared, list) else [declared]) if isinstance(each, dict)]
+    mappings = [
+        each for each in (declared if isinstance(declared, list) else [declared]) if isinstance(each, dict)
+    ]
     return [str(key) for mapping in mappings for key in mapping]
 
 
 def read_numbers(scores: dict[str, Any]) -> dict[str, float]:
     """Return the scores that are finite numbers, those of a mapping by `SCORER_KEY`."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for name, value in scores.items():
         parts = value if isinstance(value, dict) else {None: value}
         flat |= {name if key is None else f"{name}_{key}": part for key, part in parts.items()}
@@ -370,7 +387,9 @@ def describe_end(sample: EvalSample) -> dict[str, Any]:
 
 def describe_sample(sample: EvalSample, given: Sample) -> dict[str, Any]:
     """Return what Inspect's log says of the sample, without its messages."""
-    scores = {name: score.model_dump(mode="json", fallback=str) for name, score in (sample.scores or {}).items()}
+    scores = {
+        name: score.model_dump(mode="json", fallback=str) for name, score in (sample.scores or {}).items()
+    }
     for score in scores.values():
         score.pop("history", None)
         score.update({key: text[:_MOST_TEXT_CHARS] for key, text in score.items() if isinstance(text, str)})
