@@ -121,8 +121,7 @@ def _build_trajectory(
     )
     return {
         "schema_version": "ATIF-v1.8",
-        "session_id": str(sample.get("id")),
-        "trajectory_id": f"{sample.get('id')}_epoch_{sample.get('epoch')}",
+        "trajectory_id": str(sample.get("id")),  # its epochs are attempts of one task
         "agent": agent,
         "steps": steps,
         **({"final_metrics": totals} if totals else {}),
