@@ -14,19 +14,18 @@ from fastapi import Response as HttpResponse
 from pydantic import PositiveFloat, PositiveInt, PrivateAttr
 
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
-from nemo_gym.config.current import get_first_server_config_dict
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.failures import ConfigError, ForeignError, build_error
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
-from nemo_gym.rows.identity import read_repeat
 from nemo_gym.rows.models import read_task
 from nemo_gym.rows.verdict import EndReason
+from nemo_gym.server_utils import get_first_server_config_dict
 from nemo_gym.sources.foreign.environment import ForeignRow, ForeignSource
 from nemo_gym.sources.foreign.pool import HostPool
 from nemo_gym.sources.foreign.process import HostProcess
 from nemo_gym.transport.context import current_context
-from nemo_gym.verify.rewards import sum_rewards
+from nemo_gym.verify.rewards import MultiReward, sum_rewards
 from responses_api_agents.foreign_agent.seats import Cast, CastMember, pin_sampling
 
 _DESCRIBE_S = 120.0
@@ -75,7 +74,7 @@ class ForeignAgent(SimpleResponsesAPIAgent):
         try:
             about = await self._describe(host)
             row.require_same(self._find_source().source, about)
-            seat = row.choose_seat(about, read_repeat(episode.row))
+            seat = row.choose_seat(about, episode.row)
             cast = self._build_cast(episode, about, seat)
             attempt = {
                 "task": {"id": row.task, "data": row.data},
@@ -100,7 +99,7 @@ class ForeignAgent(SimpleResponsesAPIAgent):
         policy = cast.policy
         notes = {"foreign_agent": {"calls": cast.count_calls(), "calls_seen": result.get("calls_seen")}}
         if policy.gateway.has_spent_budget:
-            return Act(policy.read_trace(), EndReason.BUDGET, {"reward": 0.0}, notes)
+            return Act(policy.read_trace(), EndReason.BUDGET, MultiReward(0.0, {})._asdict(), notes)
         if failed is not None:
             failure = cast.find_failure()
             raise failed if failure is None else build_error(failure)
@@ -168,8 +167,7 @@ def _build_score(result: Mapping[str, Any], policy: CastMember, end: Mapping[str
     parts = sum_rewards(values, {name: part["weight"] for name, part in given.items()}).reward_components
     return {
         **((result.get("metrics") or {}).get(policy.name) or {}),
-        "reward": result["rewards"].get(policy.name),
-        **({"reward_components": parts} if parts else {}),
+        **MultiReward(result["rewards"].get(policy.name), parts)._asdict(),
         "info": {"seat": policy.name, "end": end.get("detail"), "native": result.get("native")},
     }
 

@@ -197,7 +197,7 @@ EVAL = {
             *SELECTION,
             *MODEL,
             Flag("--rollouts", "FILE", "Scored rows.", key="input_jsonl_fpath"),
-            Flag("--input-format", "FORMAT", "`atif` or `inspect`: trajectories in the place of rows."),
+            Flag("--input-format", "FORMAT", "`atif`, `verifiers` or `inspect`, in the place of rows."),
             Flag("--task-rows", "FILE", "The dataset of such trajectories' tasks."),
             OUTPUT,
             CONCURRENCY,

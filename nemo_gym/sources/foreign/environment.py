@@ -31,7 +31,7 @@ from nemo_gym.sources.foreign.process import HostProcess, HostProgram
 from nemo_gym.sources.foreign.venvs import Venvs
 from nemo_gym.transport.context import RequestContext, current_context
 
-__all__ = ["ForeignServer"]
+__all__ = ["ForeignRow", "ForeignServer", "ForeignSource"]
 
 _PROCESSES_PER_CORE = 4
 
@@ -90,10 +90,10 @@ class ForeignTask(BaseModel):
                 remedy="Make the rows anew: run without an input file, or with the version that they name.",
             )
 
-    def choose_seat(self, about: Mapping[str, Any], repeat: int) -> int:
-        """Return the number of the policy's seat in a rollout."""
+    def choose_seat(self, about: Mapping[str, Any], row: TaskRow) -> int:
+        """Return the number of the policy's seat in a rollout, which has the number of the repeat in its row."""
         seats = len(about.get("seats") or ()) or 1
-        return (repeat if self.seat is None else self.seat) % seats
+        return (read_repeat(row) if self.seat is None else self.seat) % seats
 
 
 class ForeignRow(BaseModel):
@@ -144,7 +144,7 @@ class ForeignServer(GymnasiumServer):
         match = self.session_state[session_id] = OpenGame(host)
         about = await self._describe(host)
         row.foreign.require_same(self.config.source, about)
-        match.seat = row.foreign.choose_seat(about, read_repeat(TaskRow(metadata)))
+        match.seat = row.foreign.choose_seat(about, TaskRow(metadata))
         task = {"id": row.foreign.task, "data": row.foreign.data}
         opened = await self._ask(match, "open", {"task": task, "seed": row.foreign.seed})
         opened = await self._play_opponents(match, opened, session_id)

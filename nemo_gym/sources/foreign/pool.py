@@ -13,6 +13,8 @@ from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import ConfinedRunner
 from nemo_gym.sources.foreign.process import HostProcess, HostProgram
 
+__all__ = ["HostPool"]
+
 
 @dataclass(slots=True)
 class HostPool:

@@ -39,6 +39,8 @@ from nemo_gym.processes.process_tree import list_descendants
 from nemo_gym.rows.verdict import is_reward
 from nemo_gym.sources.foreign import host as host_package
 
+__all__ = ["HostProcess"]
+
 VERSION: Final = 1
 HOST_FOLDER: Final = Path(host_package.__file__).parent
 SEEN_AS: Final = Path("/models")

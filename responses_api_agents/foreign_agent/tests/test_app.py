@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,18 @@ def count_records(folder: Path) -> tuple[int, int]:
     return len(list(folder.rglob("opened.json"))), len(list(folder.rglob("sealed")))
 
 
+def read_kind(error: UpstreamError) -> str:
+    assert error.failure is not None
+    return error.failure.kind
+
+
+def describe_end(ended: dict[str, Any] | BaseException) -> str:
+    if isinstance(ended, UpstreamError):
+        return read_kind(ended)
+    assert isinstance(ended, dict), ended
+    return f"reward {ended['reward']}"
+
+
 async def test_an_attempt_is_the_calls_of_the_environment(tmp_path: Path) -> None:
     row, gym = await play(tmp_path, "solo", "one", "three")
     assert read_said(row) == ["one", "three"]
@@ -142,8 +156,7 @@ async def test_a_judge_without_a_model_is_an_error_that_says_so(tmp_path: Path) 
 async def test_a_failure_of_the_environment_is_no_reward(said: str, kind: str, tmp_path: Path) -> None:
     with pytest.raises(UpstreamError) as caught:
         await play(tmp_path, "solo", "one", said)
-    assert caught.value.failure is not None
-    assert caught.value.failure.kind == kind
+    assert read_kind(caught.value) == kind
     assert count_records(tmp_path) == (1, 1)
     assert not list(list_processes(tmp_path))
 
@@ -153,8 +166,7 @@ async def test_a_failure_of_the_model_is_told_before_that_of_the_environment(tmp
     async with gym.running():
         with pytest.raises(UpstreamError) as caught:
             await gym.run("agent", build_row())
-    assert caught.value.failure is not None
-    assert caught.value.failure.kind.split(":")[0] == "engine"
+    assert read_kind(caught.value).split(":")[0] == "engine"
 
 
 async def test_an_environment_that_asks_nothing_is_a_failure(tmp_path: Path) -> None:
@@ -181,3 +193,17 @@ async def test_attempts_share_a_host_one_after_the_other(tmp_path: Path) -> None
         assert agent._pool is not None
         assert agent._pool.started == 1
     assert [row["reward"] for row in rows] == [2.0, 4.0]
+
+
+async def test_sixty_four_attempts_at_once_end_as_they_should(tmp_path: Path) -> None:
+    said = ["die", "raise", "text", "fine"]
+    gym = PlayingGym(tmp_path, "solo", [[text(each)] for each in said * 16])
+
+    async with gym.running():
+        attempts = (gym.run("agent", build_row(data={"turns": 1})) for _ in range(64))
+        ended = await asyncio.gather(*attempts, return_exceptions=True)
+    ends = Counter(map(describe_end, ended))
+    kinds = ("environment:host_died", "environment:environment_error", "verifier:bad_reward", "reward 4.0")
+    assert ends == dict.fromkeys(kinds, 16)
+    assert count_records(tmp_path) == (64, 64)
+    assert not list(list_processes(tmp_path))
