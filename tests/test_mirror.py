@@ -26,6 +26,8 @@ TESTED_ELSEWHERE = {
     "launch/nodes/nodes.py": "tests/launch/nodes/test_hosts_spawner.py starts, loses and ends nodes",
     "launch/_script.py": "tests/launch/test_spawners.py runs it for every server of its own interpreter",
     "sources/foreign/host/kinds/aviary.py": "tests/foreign/test_aviary.py needs aviary's packages",
+    "sources/foreign/host/inspect_models.py": "tests/foreign/test_inspect.py needs Inspect's packages",
+    "sources/foreign/host/kinds/inspect.py": "tests/foreign/test_inspect.py needs Inspect's packages",
     "sources/foreign/host/kinds/openenv.py": "tests/foreign/test_openenv.py needs OpenEnv's packages",
     "sources/foreign/host/kinds/textarena.py": "tests/foreign/test_textarena.py needs TextArena's packages",
     "sources/foreign/host/kinds/verifiers.py": "tests/foreign/test_verifiers.py needs verifiers' packages",

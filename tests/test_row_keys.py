@@ -43,6 +43,8 @@ OTHER_OBJECTS = {
     "nemo_gym/sources/foreign/environment.py": "a member of a step",
     "nemo_gym/sources/foreign/process.py": "a member of a message",
     "nemo_gym/sources/foreign/host/kinds/aviary.py": "a member of a message",
+    "nemo_gym/sources/inspect_logs/reading.py": "a member of a trajectory",
+    "nemo_gym/sources/inspect_logs/writing.py": "the name of a score",
     "nemo_gym/sources/foreign/host/kinds/openenv.py": "a member of a message",
     "nemo_gym/sources/foreign/host/kinds/textarena.py": "a member of a message",
     "nemo_gym/sources/foreign/host/kinds/verifiers.py": "a member of a message",

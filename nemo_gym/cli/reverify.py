@@ -31,10 +31,10 @@ class ReverifyKeys(LimitOptions, OutputKeys):
         description="The scored rows of a run, beside its other files; with another `input_format`, "
         "trajectories."
     )
-    input_format: Literal["rows", "atif", "verifiers"] = Field(
+    input_format: Literal["rows", "atif", "verifiers", "inspect"] = Field(
         "rows",
         description="`atif`: the input is a trajectory (.json), lines of them, or a folder of Harbor's trials; "
-        "`verifiers`: its traces.jsonl.",
+        "`verifiers`: its traces.jsonl; `inspect`: a log of Inspect (.eval or .json).",
     )
     task_rows: str | None = Field(
         None,
@@ -167,13 +167,23 @@ def _find_input(keys: ReverifyKeys, config: GlobalConfig) -> Path:
     given = Path(keys.input_jsonl_fpath)
     if keys.input_format == "rows":
         if keys.task_rows is not None:
-            raise ConfigError("`task_rows` needs `input_format=atif` or `verifiers`", code="no_trajectories")
+            raise ConfigError(
+                "`task_rows` needs `input_format=atif`, `verifiers` or `inspect`", code="no_trajectories"
+            )
         return given
     from nemo_gym.rollouts.lookback.trajectories import read_rows, read_task_rows
     from nemo_gym.rollouts.output.files import find_stem
     from nemo_gym.rollouts.output.inputs import refuse_inputs
     from nemo_gym.rollouts.plan.dataset import locate
+    from nemo_gym.sources.inspect_logs.reading import is_log
 
+    if is_log(given) is not (keys.input_format == "inspect"):
+        named = "no log of Inspect" if keys.input_format == "inspect" else "a log of Inspect"
+        raise ConfigError(
+            f"{given} is {named}, and `input_format` is {keys.input_format}",
+            code="no_trajectories",
+            remedy="A log is .eval or .json (`input_format=inspect`), trajectories are .json or .jsonl (`atif`).",
+        )
     tasks = read_task_rows(locate(Path(keys.task_rows))) if keys.task_rows is not None else {}
     found = read_rows(given, tasks, _find_agent(config))
     output = Path(keys.output_jsonl_fpath)

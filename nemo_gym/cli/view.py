@@ -25,7 +25,7 @@ class ViewKeys(Keys):
     places: str | list[str] = Field(
         default=["results"],
         min_length=1,
-        description="Files of scored rows or of ATIF trajectories, and folders that hold them.",
+        description="Files of scored rows, of ATIF trajectories or logs of Inspect, and folders that hold them.",
     )
     tokenizer: str | None = Field(
         None,

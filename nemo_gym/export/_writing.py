@@ -1,11 +1,11 @@
-"""The files of an export, by their ending: JSONL, plain or compressed with gzip or zstd, and Parquet.
+"""The files of an export, by their ending: JSONL, plain or compressed with gzip or zstd, Parquet, and a JSON document.
 
 A file is written under a temporary name and renamed when it is complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -14,18 +14,20 @@ from typing import Any, BinaryIO, cast
 import zstandard
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.json_objects import parse_json
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import ENDINGS as JSONL_ENDINGS
 from nemo_gym.rollouts.plan.dataset import read_lines
 
 ENDINGS = (*JSONL_ENDINGS, ".parquet")
+DOCUMENT = ".json"
+"""The ending of a file that is one object, whose last member is the list of rows."""
 _BATCH_ROWS = 1000
 
 
 def find_ending(path: Path) -> str:
-    """Return which of `ENDINGS` the name has. Raises `ConfigError` for another."""
-    for ending in ENDINGS:
+    """Return which of `ENDINGS` the name has, or `DOCUMENT`. Raises `ConfigError` for another."""
+    for ending in (*ENDINGS, DOCUMENT):
         if path.name.endswith(ending) and path.name != ending:
             return ending
     raise ConfigError(
@@ -41,8 +43,15 @@ def build_split_path(path: Path, split: str) -> Path:
     return path.with_name(f"{path.name.removesuffix(ending)}_{split}{ending}")
 
 
-def open_row_file(path: Path) -> AbstractContextManager[BinaryIO]:
-    """Open a new file that takes JSON lines. Raises `ConfigError` where it can't be written."""
+def open_row_file(
+    path: Path, header: Mapping[str, Any] | None = None, member: str = "rows"
+) -> AbstractContextManager[BinaryIO]:
+    """Open a new file that takes JSON lines. Raises `ConfigError` where it can't be written.
+
+    `header` has the other members of a document, and `member` names its rows.
+    """
+    if find_ending(path) == DOCUMENT:
+        return _open_document(path, header or {}, member)
     return _open_parquet(path) if find_ending(path) == ".parquet" else replacing(path)
 
 
@@ -53,9 +62,32 @@ def has_rows(path: Path) -> bool:
     try:
         if find_ending(path) == ".parquet":
             return bool(_import_pyarrow().parquet.read_metadata(path).num_rows)
+        if find_ending(path) == DOCUMENT:
+            return path.stat().st_size > 0
         return next(read_lines(path), None) is not None
     except (ConfigError, ValueError):  # it is no file of an export
         return True
+
+
+@contextmanager
+def _open_document(path: Path, header: Mapping[str, Any], member: str) -> Iterator[BinaryIO]:
+    opening = dump_json({**header, member: []}).removesuffix(b"]}")
+    with replacing(path) as target:
+        target.write(opening)
+        yield cast(BinaryIO, _RowList(target))
+        target.write(b"]}\n")
+
+
+class _RowList:
+    """Writes lines as the elements of a list."""
+
+    def __init__(self, target: BinaryIO) -> None:
+        self._target = target
+        self._separator = b"\n"
+
+    def write(self, line: bytes) -> None:
+        self._target.write(self._separator + line.rstrip(b"\n"))
+        self._separator = b",\n"
 
 
 @contextmanager

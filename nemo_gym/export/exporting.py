@@ -49,7 +49,7 @@ def export(settings: ExportSettings) -> Report:
     _check_output(settings, target)
     merges, digests = _merges(settings, target), set[bytes]()
     with ExitStack() as stack:
-        outputs = _open_outputs(settings, splits, stack)
+        outputs = _open_outputs(settings, splits, stack, target)
         report.rows.update({str(path): 0 for path, _ in outputs.values()})
         kind = {"joins_agents": target.joins_agents, "for_training": target.for_training}
         for group in files.groups(report, **kind):
@@ -111,7 +111,7 @@ def _check_output(settings: ExportSettings, target: Format[Any]) -> None:
 
 
 def _open_outputs(
-    settings: ExportSettings, splits: Splits | None, stack: ExitStack
+    settings: ExportSettings, splits: Splits | None, stack: ExitStack, target: Format[Any]
 ) -> dict[str, tuple[Path, BinaryIO]]:
     """Open the file of each split, or one file with an empty name if there are no splits."""
     paths = (
@@ -127,7 +127,8 @@ def _open_outputs(
             code="output_exists",
             remedy="Choose another +output, or add +overwrite=true.",
         )
-    return {name: (path, stack.enter_context(open_row_file(path))) for name, path in paths.items()}
+    files = {name: open_row_file(path, target.header, target.member) for name, path in paths.items()}
+    return {name: (paths[name], stack.enter_context(file)) for name, file in files.items()}
 
 
 # --- Splits -----------------------------------------------------------------------------------------------------------

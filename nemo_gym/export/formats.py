@@ -49,6 +49,10 @@ class Format(ABC, Generic[OptionsT]):
     """A command line; the rollouts are in `rollouts.jsonl`."""
     endings: tuple[str, ...] = ENDINGS
     """The endings of files that the target reads."""
+    header: ClassVar[Mapping[str, Any]] = {}
+    """The members beside the rows, of a format that is one document."""
+    member: ClassVar[str] = "rows"
+    """The member of its rows."""
     outcomes: frozenset[Outcome] = SCORED_OUTCOMES
     """The outcomes that are exported by default."""
     min_reward: float | None = None
@@ -94,6 +98,7 @@ _CLASSES: Mapping[str, str] = {
     "sharegpt": "ShareGpt",
     "openai": "OpenAi",
     "atif": "Atif",
+    "inspect": "Inspect",
 }
 NAMES = tuple(_CLASSES)
 """All formats; each is the module of that name."""

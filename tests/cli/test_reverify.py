@@ -12,6 +12,7 @@ from nemo_gym.cli.reverify import COMMAND, main, require_models
 from nemo_gym.failures import ConfigError
 from tests.rollouts.stored_runs import scored_row, store
 from tests.sources.atif.test_reading import answers, asks, trajectory
+from tests.sources.inspect_logs.logs import build_sample, write_json
 
 FILES = ("+input_jsonl_fpath=run.jsonl", "+output_jsonl_fpath=again.jsonl")
 MCQA = "resources_servers/mcqa/configs/mcqa.yaml"
@@ -75,7 +76,23 @@ def test_trajectories_without_their_tasks_are_refused_by_name(
     assert "run.json: none of the task rows is its task (s)" in capfd.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main([f"+config_paths=[{MCQA}]", *FILES, "+task_rows=tasks.jsonl"])
-    assert "`task_rows` needs `input_format=atif` or `verifiers`" in capfd.readouterr().err
+    assert "`task_rows` needs `input_format=atif`, `verifiers` or `inspect`" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("form", "told"), [("atif", "is a log of Inspect"), ("inspect", "is no log of Inspect")]
+)
+def test_the_format_of_an_input_is_the_stated_one(
+    form: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_json(tmp_path / "atif.json", build_sample())
+    (tmp_path / "inspect.json").write_text(json.dumps(trajectory(asks(), answers())))
+    arguments = [f"+input_jsonl_fpath={form}.json", *FILES[1:], f"+input_format={form}"]
+    with pytest.raises(SystemExit) as ended:
+        main([f"+config_paths=[{MCQA}]", *arguments])
+    assert ended.value.code == 2
+    assert told in capfd.readouterr().err
 
 
 def test_a_trajectory_is_verified_with_the_row_of_its_task(

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.export._writing import find_ending
+from nemo_gym.export._writing import DOCUMENT, find_ending
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.report import Report
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -137,6 +137,9 @@ def read(path: Path) -> list[dict[str, Any]]:
 
         found: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
         return found
+    if find_ending(path) == DOCUMENT:
+        samples: list[dict[str, Any]] = orjson.loads(path.read_bytes())["samples"]
+        return samples
     return [orjson.loads(line.content) for line in read_lines(path)]
 
 

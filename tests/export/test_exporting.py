@@ -8,7 +8,7 @@ import pytest
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.export.exporting import ExportSettings, export
-from nemo_gym.export.formats import NAMES
+from nemo_gym.export.formats import NAMES, find_format
 from nemo_gym.export.report import LeftOut
 from nemo_gym.failures import ConfigError
 from nemo_gym.rows.identity import RolloutId
@@ -63,7 +63,7 @@ def test_every_format_says_that_a_run_was_killed_and_that_two_codes_scored_it(
 ) -> None:
     document = {"schema_version": 1, "identity": {}, "starts": [{"planned": 9}]}
     (tmp_path / "rollouts_run.json").write_bytes(orjson.dumps(document))
-    name = "out.parquet" if format_name == "verl" else "out.jsonl"
+    name = f"out{find_format(format_name).endings[0]}"
     _, report = exported(tmp_path, format_name, [row(0, 0), row(0, 1, _ng_scored_by="x")], name=name)
     unfinished, codes = [line for line in report.lines() if line.startswith("note: ")]
     assert "2 of 9 planned rollouts; the run has not ended" in unfinished

@@ -95,8 +95,8 @@ def test_the_help_names_every_format() -> None:
 
 
 def test_the_reader_of_every_format_is_checked() -> None:
-    # The records of `grpo` are the gym's own, and `atif` is no trainer's: files of their own read them.
-    own = {"grpo", "atif"}
+    # The records of `grpo` are the gym's own, `atif` and `inspect` are no trainer's: files of their own read them.
+    own = {"grpo", "atif", "inspect"}
     assert {format for format, _, _ in CHECKS.values()} == set(NAMES) - own
 
 
@@ -233,7 +233,7 @@ def test_tunix_gets_complete_groups_only(tmp_path: Path, token_data: list[dict[s
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_input_is_not_an_error(name: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b"")
-    output = tmp_path / ("out.parquet" if name == "verl" else "out.jsonl")
+    output = tmp_path / f"out{find_format(name).endings[0]}"
     report = export(ExportSettings(format=name, inputs=[tmp_path / "in.jsonl"], output=output))
     assert report.read == report.exported == 0
     assert output.exists()

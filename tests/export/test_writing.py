@@ -53,7 +53,7 @@ def test_a_column_that_is_null_for_a_thousand_rows_takes_the_type_of_later_ones(
 def test_endings_decide_the_format_and_split_names_precede_them() -> None:
     assert find_ending(Path("x.jsonl.zst")) == ".jsonl.zst"
     assert build_split_path(Path("d/x.jsonl.gz"), "train") == Path("d/x_train.jsonl.gz")
-    for name in ("x.json", "x", ".jsonl"):
+    for name in ("x.txt", "x", ".jsonl"):
         with pytest.raises(ConfigError, match="ends in none of"):
             find_ending(Path(name))
 
@@ -76,4 +76,14 @@ def test_only_a_file_with_rows_is_taken(ending: str, tmp_path: Path) -> None:
     assert has_rows(path)
     path.unlink()
     path.mkdir()
+    assert has_rows(path)
+
+
+def test_a_document_has_its_rows_in_one_member(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    for rows in ([], ROWS):
+        with open_row_file(path, {"version": 2}, "samples") as file:
+            for each in rows:
+                file.write(orjson.dumps(each) + b"\n")
+        assert orjson.loads(path.read_bytes()) == {"version": 2, "samples": rows}
     assert has_rows(path)

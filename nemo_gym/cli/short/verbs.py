@@ -54,7 +54,9 @@ REPOSITORY = Flag("--repo-id", "OWNER/NAME", "Repository on the hub.")
 ARTIFACT = Flag("--artifact", "FILE", "File in the repository.", key="artifact_fpath")
 STORAGE = Flag("--storage", "hf", "Where it is: the Hugging Face hub.", key="")
 SERVER = Flag("--resources-server", "NAME", "A resources server.", key="", form="texts")
-EXPORT_FORMATS = "sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai or atif."
+EXPORT_FORMATS = (
+    "sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai, atif or inspect."
+)
 
 DATASET = {
     **TASK_FOLDERS,
@@ -195,7 +197,7 @@ EVAL = {
             *SELECTION,
             *MODEL,
             Flag("--rollouts", "FILE", "Scored rows.", key="input_jsonl_fpath"),
-            Flag("--input-format", "FORMAT", "`atif` or `verifiers`: trajectories in the place of rows."),
+            Flag("--input-format", "FORMAT", "`atif`, `verifiers` or `inspect`, in the place of rows."),
             Flag("--task-rows", "FILE", "The dataset of such trajectories' tasks."),
             OUTPUT,
             CONCURRENCY,

@@ -1,8 +1,8 @@
 """The trajectories at a path, as a file of rows that every reader of runs takes.
 
-A path is a trajectory (`.json`), lines of trajectories (`.jsonl`, compressed too), or a folder of trials as Harbor
-leaves it: `<trial>/agent/trajectory.json`, with the reward in `<trial>/result.json`. A trajectory is in ATIF or
-a trace of verifiers, of which a line is an episode with the traces of all seats.
+A path is a trajectory (`.json`), lines of trajectories (`.jsonl`, compressed too), a folder of trials as Harbor leaves
+it (`<trial>/agent/trajectory.json`, with the reward in `<trial>/result.json`), or a log of Inspect (`.json`, `.eval`).
+A trajectory is in ATIF or a trace of verifiers, of which a line is an episode with the traces of all seats.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from nemo_gym.rows.identity import RolloutId, identity_in
 from nemo_gym.sources import verifiers_traces
 from nemo_gym.sources.atif.media import MediaFolder
 from nemo_gym.sources.atif.reading import read_trajectory
+from nemo_gym.sources.inspect_logs.media import InlineMedia
+from nemo_gym.sources.inspect_logs.reading import is_log, read_samples
 from nemo_gym.sources.reading import ReadTrajectory
 from nemo_gym.sources.verifiers_traces import find_traces, read_trace
 
@@ -39,12 +41,14 @@ class FoundTrajectory:
 
     place: str
     """Its file, and its line in a file of several."""
-    folder: Path
+    media: MediaFolder
     content: Any
     trial: Mapping[str, Any] = field(default_factory=dict)
     """`result.json` of the trial; empty without one."""
     is_trace: bool = False
     """True for a trace of verifiers."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Fields of a log that a trajectory has no place for → how many."""
 
     @property
     def reward(self) -> float | None:
@@ -55,7 +59,7 @@ class FoundTrajectory:
         """Return its row. Raises ConfigError for one that is invalid."""
         if self.is_trace:
             return read_trace(self.content, self.place)
-        return read_trajectory(self.content, self.place, MediaFolder(self.folder), self.reward)
+        return read_trajectory(self.content, self.place, self.media, self.reward)
 
     def list_task_names(self) -> list[str]:
         """Return the names that its task may have, the surest first."""
@@ -96,6 +100,8 @@ def holds_trajectories(path: Path) -> bool:
     """Return whether a path is one of trajectories, by its name and its first bytes."""
     if path.is_dir():
         return next(path.glob(f"*/{_IN_TRIAL}"), None) is not None
+    if is_log(path):
+        return True
     if not path.is_file() or not path.name.endswith((".json", *_LINES)):
         return False
     try:
@@ -115,22 +121,30 @@ def find_trajectories(path: Path) -> Iterator[FoundTrajectory]:
         for file in files:
             result = file.parents[1] / "result.json"
             trial = _read_file(result) if result.is_file() else {}
+            media = MediaFolder(file.parent)
             yield FoundTrajectory(
-                str(file), file.parent, _read_file(file), trial if isinstance(trial, dict) else {}
+                str(file), media, _read_file(file), trial if isinstance(trial, dict) else {}
+            )
+    elif is_log(path):
+        files = [path]
+        for sample in read_samples(path):
+            yield FoundTrajectory(
+                f"{path}: {sample.name}", InlineMedia(), sample.trajectory, lost=dict(sample.lost)
             )
     else:
         files = [path] if path.is_file() else []
         for line, content in _read_contents(path) if files else ():
             place, traces = f"{path}:{line}" if line else str(path), [*find_traces(content)]
+            media = MediaFolder(path.parent)
             for trace in traces:
-                yield FoundTrajectory(place, path.parent, trace, is_trace=True)
+                yield FoundTrajectory(place, media, trace, is_trace=True)
             if not traces:
-                yield FoundTrajectory(place, path.parent, content)
+                yield FoundTrajectory(place, media, content)
     if not files:
         raise ConfigError(
             f"There are no trajectories at {path}.",
             code="no_trajectories",
-            remedy=f"A file of trajectories is .json or .jsonl, and a folder has */{_IN_TRIAL}.",
+            remedy=f"Trajectories are .json or .jsonl, logs of Inspect .json or .eval, and a folder has */{_IN_TRIAL}.",
         )
 
 
@@ -170,6 +184,9 @@ def read_rows(
     repeats: Counter[str] = Counter()
     for trajectory in find_trajectories(path):
         names = trajectory.list_task_names()
+        found.lost.update(trajectory.lost)
+        if not trajectory.content:  # a sample with an error has no verdict
+            continue
         try:
             read = trajectory.read()
         except GymError as error:

@@ -15,7 +15,7 @@ _ENDINGS = {
     **{f"audio/{kind}": kind for kind in ("wav", "mpeg", "mp4", "aac", "ogg", "flac", "webm", "aiff")},
 }
 _SPELLINGS = {"jpg": "image/jpeg", "mp3": "audio/mpeg"}
-_AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 """The formats of the Responses API."""
 _MOST_BYTES = 64 << 20
 
@@ -38,7 +38,7 @@ class MediaFolder:
 
     def keep_audio(self, data: str, form: str) -> dict[str, str] | None:
         """Return the source of audio data; None for data or a format that the format cannot name."""
-        return self._keep(_AUDIO.get(form, ""), data, "audio/")
+        return self._keep(AUDIO_TYPES.get(form, ""), data, "audio/")
 
     def _keep(self, kind: str, data: str, family: str) -> dict[str, str] | None:
         try:

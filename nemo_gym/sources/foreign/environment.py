@@ -25,7 +25,7 @@ from nemo_gym.responses.schemas import Response
 from nemo_gym.rows.forms import TaskRow
 from nemo_gym.rows.identity import read_repeat
 from nemo_gym.rows.models import read_task
-from nemo_gym.sources.foreign.kinds import read_name
+from nemo_gym.sources.foreign.kinds import ForeignName, read_name
 from nemo_gym.sources.foreign.pool import HostPool
 from nemo_gym.sources.foreign.process import HostProcess, HostProgram
 from nemo_gym.sources.foreign.venvs import Venvs
@@ -248,6 +248,25 @@ class ForeignServer(GymnasiumServer):
         return float(reward)
 
 
+def list_readable(named: ForeignName) -> tuple[Path, ...]:
+    """Return the files and folders of an environment outside its interpreter. Raises `ConfigError` if it is not there.
+
+    Those of one that is a file are all beside it, without hidden ones and `env.yaml`, which hold keys.
+    """
+    folder = named.folder
+    if folder is not None:
+        if not folder.is_dir():
+            raise ConfigError(f"There is no folder {folder}.", code="folder_missing", param="source")
+        return (folder,)
+    file = named.file
+    if file is None:
+        return ()
+    if not file.is_file():
+        raise ConfigError(f"There is no file {file}.", code="file_missing", param="source")
+    beside = sorted(each for each in file.parent.iterdir() if each.exists())
+    return tuple(each for each in beside if not each.name.startswith(".") and each.name != "env.yaml")
+
+
 def build_program(
     source: str, options: Mapping[str, Any], venvs: str | None = None, memory_mib: int = 2048
 ) -> HostProgram:
@@ -259,17 +278,14 @@ def build_program(
             code="invalid_option",
             param="source",
         )
-    folders = () if named.folder is None else (named.folder,)
-    for folder in folders:
-        if not folder.is_dir():
-            raise ConfigError(f"There is no folder {folder}.", code="folder_missing", param="source")
+    readable = list_readable(named)
     python = Venvs(Path(venvs) if venvs else None).find(named.kind)
     return HostProgram(
         named.kind.name,
         named.name,
         python,
         options,
-        folders,
+        readable,
         memory_mib=memory_mib,
         calls_models=named.kind.loop == "theirs",
     )

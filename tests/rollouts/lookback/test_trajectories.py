@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from nemo_gym.rollouts.lookback.trajectories import (
 from nemo_gym.sources.atif.writing import write_trajectory
 from tests.export.rows import row
 from tests.sources.atif.test_reading import answers, asks, trajectory
+from tests.sources.inspect_logs.logs import build_sample, write_eval, write_json
 
 
 def write_trial(job: Path, name: str, task: str, reward: object, **fields: Any) -> None:
@@ -81,3 +83,26 @@ def test_other_files_are_none(tmp_path: Path) -> None:
         list(find_trajectories(tmp_path / "broken.json"))
     with pytest.raises(ConfigError, match="no trajectories"):
         list(find_trajectories(tmp_path / "absent.json"))
+
+
+@pytest.mark.parametrize(("name", "write"), [("log.json", write_json), ("log.eval", write_eval)])
+def test_the_samples_of_a_log_are_rows_and_those_with_an_error_are_counted(
+    name: str, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = write(
+        tmp_path / name,
+        build_sample(id="a"),
+        build_sample(id="a", epoch=2),
+        build_sample(id="b", error={"message": "it broke"}),
+    )
+    (tmp_path / "tasks.jsonl").write_text('{"task_id": "a", "answer": 1}\n')
+    assert holds_trajectories(path)
+    found = read_rows(path, read_task_rows(tmp_path / "tasks.jsonl"), "my_agent")
+    assert [(row["_ng_rollout_index"], row["answer"], row["reward"]) for row in found.rows] == [
+        (0, 1, 1.0),
+        (1, 1, 1.0),
+    ]
+    assert found.describe() == (
+        "2 trajectories: 0 of this gym, 2 of other programs; "
+        "no place for 2 scores.answer, 1 samples with an error"
+    )

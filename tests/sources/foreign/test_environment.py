@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.failures import GymError
+from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.rows.forms import TaskRow
-from nemo_gym.sources.foreign.environment import ForeignConfig, ForeignServer, ForeignTask, build_program
+from nemo_gym.sources.foreign.environment import (
+    ForeignConfig,
+    ForeignServer,
+    ForeignTask,
+    build_program,
+    list_readable,
+)
+from nemo_gym.sources.foreign.kinds import read_name
 from nemo_gym.sources.foreign.pool import HostPool
 from nemo_gym.testing import run_environment
 from nemo_gym.transport.upstream_error import UpstreamError
@@ -166,3 +173,14 @@ def test_the_policy_has_the_seats_that_train(
     task = ForeignTask(task="one", digest="d", seat=stated)
     rows = [TaskRow({"_ng_rollout_index": repeat}) for repeat in range(3)]
     assert [task.choose_seat(about, row) for row in rows] == chosen
+
+
+def test_a_host_reads_the_files_beside_a_file_without_those_of_keys(tmp_path: Path) -> None:
+    for name in ("tasks.py", "data.jsonl", "env.yaml", ".env"):
+        (tmp_path / name).touch()
+    named = read_name(f"inspect:{tmp_path}/tasks.py@sums")
+    assert named is not None
+    assert [path.name for path in list_readable(named)] == ["data.jsonl", "tasks.py"]
+    gone = named._replace(name=str(tmp_path / "absent.py"))
+    with pytest.raises(ConfigError, match=r"There is no file .*absent\.py"):
+        list_readable(gone)

@@ -59,3 +59,19 @@ def test_a_name_may_be_a_folder_where_the_kind_has_both(
     assert absent is not None
     assert absent.folder == tmp_path / "there/is/none"
     assert read_name(str(named)) == named
+
+
+@pytest.mark.parametrize("name", ["tasks.py", "tasks.py@sums", "a/tasks.py@sums"])
+def test_a_name_may_be_a_file_with_a_task(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = read_name(f"inspect:{name}")
+    assert named is not None
+    file, _, task = name.partition("@")
+    assert (named.name, named.file) == (str(tmp_path / name), tmp_path / file)
+    assert named.block == f"inspect_tasks_py{'_sums' if task else ''}"
+
+
+def test_a_name_of_a_package_is_no_file() -> None:
+    named = read_name("inspect:inspect_evals/mind2web_sc")
+    assert named is not None
+    assert (named.name, named.file) == ("inspect_evals/mind2web_sc", None)
