@@ -25,6 +25,7 @@ NOT_RUN = {
     "from_inspect.md": 1,
     "from_nemo_gym.md": 1,
     "from_openenv.md": 2,  # the package index, the rows of a run
+    "from_ors.md": 3,  # a server, the package index, the rows of a run
     "from_textarena.md": 2,  # the package index, a model
     "from_verifiers.md": 1,
     "gateway.md": 1,

@@ -6,6 +6,7 @@ belongs to no rollout.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -238,6 +239,11 @@ def build_program(
             f"`source` is {source!r}, and not KIND:NAME.",
             code="invalid_option",
             param="source",
+        )
+    if named.is_remote:  # none of its code runs here
+        python = Path(sys.executable)
+        return HostProgram(
+            named.kind.name, named.name, python, options, address=named.name, memory_mib=memory_mib
         )
     folders = (Path(named.name),) if named.kind.takes_folder else ()
     for folder in folders:
