@@ -31,6 +31,7 @@ __all__ = [
     "ConfigError",
     "EngineError",
     "Failure",
+    "ForeignError",
     "GymError",
     "InputError",
     "Outcome",

@@ -28,15 +28,17 @@ if TYPE_CHECKING:
 
 class ReverifyKeys(LimitOptions, OutputKeys):
     input_jsonl_fpath: str = Field(
-        description="The scored rows of a run, beside its other files; with `input_format=atif`, trajectories."
+        description="The scored rows of a run, beside its other files; with another `input_format`, "
+        "trajectories."
     )
-    input_format: Literal["rows", "atif"] = Field(
+    input_format: Literal["rows", "atif", "verifiers"] = Field(
         "rows",
-        description="`atif`: the input is a trajectory (.json), lines of them, or a folder of Harbor's trials.",
+        description="`atif`: the input is a trajectory (.json), lines of them, or a folder of Harbor's trials; "
+        "`verifiers`: its traces.jsonl.",
     )
     task_rows: str | None = Field(
         None,
-        description="With `input_format=atif`: the dataset whose rows have what the verifier needs, found by the "
+        description="For trajectories: the dataset whose rows have what the verifier needs, found by the "
         "`task_id`, `id`, `name` or `uuid` of a trajectory's task. Trajectories that this gym exported have it.",
     )
     judge_failed_only: bool = Field(
@@ -165,7 +167,7 @@ def _find_input(keys: ReverifyKeys, config: GlobalConfig) -> Path:
     given = Path(keys.input_jsonl_fpath)
     if keys.input_format == "rows":
         if keys.task_rows is not None:
-            raise ConfigError("`task_rows` needs `input_format=atif`", code="no_trajectories")
+            raise ConfigError("`task_rows` needs `input_format=atif` or `verifiers`", code="no_trajectories")
         return given
     from nemo_gym.rollouts.lookback.trajectories import read_rows, read_task_rows
     from nemo_gym.rollouts.output.files import find_stem

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from nemo_gym.failures import VerifierError
 
-__all__ = ["sum_rewards"]
+__all__ = ["MultiReward", "sum_rewards"]
 
 
 class MultiReward(NamedTuple):

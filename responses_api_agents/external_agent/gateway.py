@@ -178,10 +178,11 @@ class AttemptGateway:
 
 
 def bound_socket(place: Path) -> socketlib.socket:
-    """Create a socket at a path, which may be longer than the name of a socket."""
+    """Create a socket at a path, which may be longer than the name of a socket. Only its owner can connect to it."""
     folder = os.open(place.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         bound = socketlib.socket(socketlib.AF_UNIX)
+        os.fchmod(bound.fileno(), 0o600)  # before it has a name, which a program could replace
         bound.bind(f"/proc/self/fd/{folder}/{place.name}")
         return bound
     finally:

@@ -55,7 +55,6 @@ class TaskPlaces(AttemptPlaces):
         return inside.get(place.name) or str(self.workspace.place / place.name)
 
     def open_socket(self) -> None:
-        self.socket.chmod(0o600)
         if self.owner is not None:
             os.chown(self.socket, self.owner, self.owner)
 

@@ -75,7 +75,7 @@ def test_trajectories_without_their_tasks_are_refused_by_name(
     assert "run.json: none of the task rows is its task (s)" in capfd.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main([f"+config_paths=[{MCQA}]", *FILES, "+task_rows=tasks.jsonl"])
-    assert "`task_rows` needs `input_format=atif`" in capfd.readouterr().err
+    assert "`task_rows` needs `input_format=atif` or `verifiers`" in capfd.readouterr().err
 
 
 def test_a_trajectory_is_verified_with_the_row_of_its_task(

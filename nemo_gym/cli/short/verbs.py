@@ -195,7 +195,7 @@ EVAL = {
             *SELECTION,
             *MODEL,
             Flag("--rollouts", "FILE", "Scored rows.", key="input_jsonl_fpath"),
-            Flag("--input-format", "FORMAT", "`atif`: trajectories in the place of rows."),
+            Flag("--input-format", "FORMAT", "`atif` or `verifiers`: trajectories in the place of rows."),
             Flag("--task-rows", "FILE", "The dataset of such trajectories' tasks."),
             OUTPUT,
             CONCURRENCY,

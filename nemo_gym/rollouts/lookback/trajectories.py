@@ -1,7 +1,8 @@
 """The trajectories at a path, as a file of rows that every reader of runs takes.
 
 A path is a trajectory (`.json`), lines of trajectories (`.jsonl`, compressed too), or a folder of trials as Harbor
-leaves it: `<trial>/agent/trajectory.json`, with the reward in `<trial>/result.json`.
+leaves it: `<trial>/agent/trajectory.json`, with the reward in `<trial>/result.json`. A trajectory is in ATIF or
+a trace of verifiers, of which a line is an episode with the traces of all seats.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rows.compose import assign_agent, number_row
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in
+from nemo_gym.sources import verifiers_traces
 from nemo_gym.sources.atif.media import MediaFolder
 from nemo_gym.sources.atif.reading import read_trajectory
+from nemo_gym.sources.reading import ReadTrajectory
+from nemo_gym.sources.verifiers_traces import find_traces, read_trace
 
 _LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _IN_TRIAL = "agent/trajectory.json"
@@ -39,14 +43,24 @@ class FoundTrajectory:
     content: Any
     trial: Mapping[str, Any] = field(default_factory=dict)
     """`result.json` of the trial; empty without one."""
+    is_trace: bool = False
+    """True for a trace of verifiers."""
 
     @property
     def reward(self) -> float | None:
         """The reward of the trial."""
         return finite_number(member(self.trial, "verifier_result", "rewards", "reward"))
 
+    def read(self) -> ReadTrajectory:
+        """Return its row. Raises ConfigError for one that is invalid."""
+        if self.is_trace:
+            return read_trace(self.content, self.place)
+        return read_trajectory(self.content, self.place, MediaFolder(self.folder), self.reward)
+
     def list_task_names(self) -> list[str]:
         """Return the names that its task may have, the surest first."""
+        if self.is_trace:
+            return verifiers_traces.list_task_names(self.content)
         extra, stated = member(self.content, "extra"), self.trial.get("task_name")
         names = [member(extra, "task_id"), member(extra, "task_name"), stated]
         names += [str(stated).rpartition("/")[2]] if stated else []
@@ -88,7 +102,10 @@ def holds_trajectories(path: Path) -> bool:
         first = next(iter(_read_contents(path)), None)
     except (ConfigError, OSError, ValueError):
         return False
-    return str(member(first[1] if first else None, "schema_version")).startswith("ATIF-")
+    if first is None:
+        return False
+    is_atif = str(member(first[1], "schema_version")).startswith("ATIF-")
+    return is_atif or next(find_traces(first[1]), None) is not None
 
 
 def find_trajectories(path: Path) -> Iterator[FoundTrajectory]:
@@ -104,7 +121,11 @@ def find_trajectories(path: Path) -> Iterator[FoundTrajectory]:
     else:
         files = [path] if path.is_file() else []
         for line, content in _read_contents(path) if files else ():
-            yield FoundTrajectory(f"{path}:{line}" if line else str(path), path.parent, content)
+            place, traces = f"{path}:{line}" if line else str(path), [*find_traces(content)]
+            for trace in traces:
+                yield FoundTrajectory(place, path.parent, trace, is_trace=True)
+            if not traces:
+                yield FoundTrajectory(place, path.parent, content)
     if not files:
         raise ConfigError(
             f"There are no trajectories at {path}.",
@@ -150,9 +171,7 @@ def read_rows(
     for trajectory in find_trajectories(path):
         names = trajectory.list_task_names()
         try:
-            read = read_trajectory(
-                trajectory.content, trajectory.place, MediaFolder(trajectory.folder), trajectory.reward
-            )
+            read = trajectory.read()
         except GymError as error:
             problems.append(Problem(None, error.failure.message))
             continue

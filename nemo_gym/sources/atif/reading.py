@@ -23,6 +23,7 @@ from nemo_gym.sources.atif.steps import read_items
 from nemo_gym.sources.atif.tokens import read_foreign_tokens, read_tokens
 from nemo_gym.sources.atif.trajectory import OUR_DATA, AtifTrajectory
 from nemo_gym.sources.atif.writing import digest_trajectory
+from nemo_gym.sources.reading import ReadTrajectory, build_response, describe_tokens
 
 _READ = frozenset(
     {
@@ -31,16 +32,6 @@ _READ = frozenset(
     }
 )
 """The fields of a step that a row has a place for."""
-
-
-@dataclass(slots=True)
-class ReadTrajectory:
-    """The row of a trajectory, and the fields that it has no place for."""
-
-    row: dict[str, Any]
-    is_ours: bool
-    lost: Counter[str] = field(default_factory=Counter)
-    """Field → how many; empty for a trajectory of ours."""
 
 
 def read_trajectory(
@@ -101,7 +92,7 @@ def _read_foreign(
         "format": whole.schema_version,
         "agent": agent.name,
         "agent_version": agent.version,
-        "tokens": conversation.describe_tokens(),
+        "tokens": describe_tokens(conversation.calls, conversation.whole_calls),
     }
     if (name := whole.trajectory_id or whole.session_id) is not None:
         about["trajectory"] = name
@@ -109,35 +100,24 @@ def _read_foreign(
     params: dict[str, Any] = {"input": conversation.given}
     if agent.tool_definitions:
         params["tools"] = [*map(_read_tool, agent.tool_definitions)]
-    response = _build_response(whole, conversation.output, name or "trajectory")
+    model, usage = agent.model_name or "unknown", _count_usage(whole)
+    response = build_response(name or "trajectory", model, conversation.output, usage)
     row = compose_foreign_row(params, response, agent.name, reward if stated is None else stated, about)
     lost = Counter(_list_lost(content, conversation))
     return ReadTrajectory(dict(row), is_ours=False, lost=lost)
 
 
-def _build_response(whole: AtifTrajectory, output: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _count_usage(whole: AtifTrajectory) -> dict[str, Any] | None:
     totals = whole.final_metrics
-    usage = None
-    if totals is not None and totals.total_prompt_tokens is not None:
-        sampled = totals.total_completion_tokens or 0
-        usage = {
-            "input_tokens": totals.total_prompt_tokens,
-            "input_tokens_details": {"cached_tokens": totals.total_cached_tokens or 0},
-            "output_tokens": sampled,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": totals.total_prompt_tokens + sampled,
-        }
+    if totals is None or totals.total_prompt_tokens is None:
+        return None
+    sampled = totals.total_completion_tokens or 0
     return {
-        "id": f"resp_{name}",
-        "object": "response",
-        "created_at": 0,
-        "status": "completed",
-        "model": whole.agent.model_name or "unknown",
-        "output": output,
-        "usage": usage,
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
+        "input_tokens": totals.total_prompt_tokens,
+        "input_tokens_details": {"cached_tokens": totals.total_cached_tokens or 0},
+        "output_tokens": sampled,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": totals.total_prompt_tokens + sampled,
     }
 
 
@@ -162,12 +142,6 @@ class _Conversation:
                 answers[-1].update(tokens)
         is_begun = bool(self.output) or (step["source"] == "agent" and not is_copied)
         (self.output if is_begun else self.given).extend(items)
-
-    def describe_tokens(self) -> str:
-        """Return whether every call has its tokens: `whole`, `partial` or `none`."""
-        if not self.whole_calls:
-            return "none"
-        return "whole" if self.whole_calls == self.calls else "partial"
 
 
 def _read_tool(definition: Mapping[str, Any]) -> dict[str, Any]:

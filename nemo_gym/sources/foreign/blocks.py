@@ -40,11 +40,12 @@ def build_blocks(
         "resources_server": _refer("resources_servers", named.block),
         "model_server": _refer("responses_api_models", _POLICY),
         "max_steps": max_steps or kind.max_steps,
-        "reward": kind.reward,
+        **({"reward": kind.reward} if kind.loop == "ours" else {}),
     }
+    player = "gymnasium_agent" if kind.loop == "ours" else "foreign_agent"
     return {
         named.block: {"resources_servers": {"foreign": server}},
-        name_agent(named): {"responses_api_agents": {"gymnasium_agent": agent}},
+        name_agent(named): {"responses_api_agents": {player: agent}},
     }
 
 

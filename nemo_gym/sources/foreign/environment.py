@@ -32,13 +32,13 @@ from nemo_gym.sources.foreign.process import HostProcess, HostProgram
 from nemo_gym.sources.foreign.venvs import Venvs
 from nemo_gym.transport.context import RequestContext, current_context
 
-__all__ = ["ForeignServer"]
+__all__ = ["ForeignRow", "ForeignServer", "ForeignSource"]
 
 _PROCESSES_PER_CORE = 4
 
 
-class ForeignConfig(BaseResourcesServerConfig):
-    RUNS_CODE: ClassVar[bool] = True
+class ForeignSource(BaseModel):
+    """An environment, and its processes: a part of its server's options, which `foreign_agent` reads, too."""
 
     source: str
     """Its name, such as `textarena:Mastermind-v0`."""
@@ -55,6 +55,18 @@ class ForeignConfig(BaseResourcesServerConfig):
     attempts_per_host: PositiveInt = 1000
     memory_mib: PositiveInt = 2048
     """Memory of one process."""
+
+    def build_pool(self) -> HostPool:
+        """Return the hosts of this environment. Raises `ConfigError` if its packages are not installed."""
+        program = build_program(self.source, self.options, self.venvs, self.memory_mib)
+        return HostPool(
+            program, self.max_hosts or _PROCESSES_PER_CORE * available_cores(), self.attempts_per_host
+        )
+
+
+class ForeignConfig(ForeignSource, BaseResourcesServerConfig):
+    RUNS_CODE: ClassVar[bool] = True
+
     step_timeout_s: PositiveFloat = 120.0
 
 
@@ -69,6 +81,20 @@ class ForeignTask(BaseModel):
     seat: NonNegativeInt | None = None
     """The policy's seat; by default it changes with the number of the rollout."""
     data: dict[str, Any] = Field(default_factory=dict)
+
+    def require_same(self, source: str, about: Mapping[str, Any]) -> None:
+        """Raise `ForeignError` if the environment is not that for which the row was made."""
+        if about["digest"] != self.digest:
+            raise ForeignError(
+                f"{source} has changed since its rows were made",
+                code="task_changed",
+                remedy="Make the rows anew: run without an input file, or with the version that they name.",
+            )
+
+    def choose_seat(self, about: Mapping[str, Any], row: TaskRow) -> int:
+        """Return the number of the policy's seat in a rollout, which has the number of the repeat in its row."""
+        seats = len(about.get("seats") or ()) or 1
+        return (read_repeat(row) if self.seat is None else self.seat) % seats
 
 
 class ForeignRow(BaseModel):
@@ -106,10 +132,7 @@ class ForeignServer(GymnasiumServer):
 
     def _find_pool(self) -> HostPool:
         if self._pool is None:
-            config = self.config
-            program = build_program(config.source, config.options, config.venvs, config.memory_mib)
-            most = config.max_hosts or _PROCESSES_PER_CORE * available_cores()
-            self._pool = HostPool(program, most, config.attempts_per_host)
+            self._pool = self.config.build_pool()
         return self._pool
 
     async def reset(
@@ -121,15 +144,8 @@ class ForeignServer(GymnasiumServer):
         host = await pool.acquire()
         match = self.session_state[session_id] = OpenGame(host)
         about = await self._describe(host)
-        if about["digest"] != row.foreign.digest:
-            raise ForeignError(
-                f"{self.config.source} has changed since its rows were made",
-                code="task_changed",
-                remedy="Make the rows anew: run without an input file, or with the version that they name.",
-            )
-        seats = len(about.get("seats") or ()) or 1
-        chosen = row.foreign.seat
-        match.seat = (read_repeat(TaskRow(metadata)) if chosen is None else chosen) % seats
+        row.foreign.require_same(self.config.source, about)
+        match.seat = row.foreign.choose_seat(about, TaskRow(metadata))
         task = {"id": row.foreign.task, "data": row.foreign.data}
         opened = await self._ask(match, "open", {"task": task, "seed": row.foreign.seed})
         opened = await self._play_opponents(match, opened, session_id)
@@ -250,4 +266,12 @@ def build_program(
         if not folder.is_dir():
             raise ConfigError(f"There is no folder {folder}.", code="folder_missing", param="source")
     python = Venvs(Path(venvs) if venvs else None).find(named.kind)
-    return HostProgram(named.kind.name, named.name, python, options, folders, memory_mib=memory_mib)
+    return HostProgram(
+        named.kind.name,
+        named.name,
+        python,
+        options,
+        folders,
+        memory_mib=memory_mib,
+        calls_models=named.kind.loop == "theirs",
+    )

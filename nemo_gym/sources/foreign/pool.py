@@ -14,6 +14,8 @@ from nemo_gym.isolation.execution import ConfinedRunner
 from nemo_gym.sources.foreign.forwarding import Forwarding
 from nemo_gym.sources.foreign.process import HostProcess, HostProgram
 
+__all__ = ["HostPool"]
+
 
 @dataclass(slots=True)
 class HostPool:

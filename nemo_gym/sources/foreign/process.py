@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import os
 import resource
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -24,14 +25,26 @@ import orjson
 from nemo_gym.clock import monotonic
 from nemo_gym.failures import ForeignError, GymError, VerifierError
 from nemo_gym.isolation.confinement import MIB
-from nemo_gym.isolation.execution import ConfinedRunner, Ending, SandboxedProcess, SandboxLimits
+from nemo_gym.isolation.execution import (
+    ConfinedRunner,
+    Ending,
+    IsolationKind,
+    SandboxedProcess,
+    SandboxLimits,
+    Workspace,
+    remove_workspace,
+)
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.processes.process_tree import list_descendants
 from nemo_gym.rows.verdict import is_reward
 from nemo_gym.sources.foreign import host as host_package
 
+__all__ = ["HostProcess"]
+
 VERSION: Final = 1
 HOST_FOLDER: Final = Path(host_package.__file__).parent
+SEEN_AS: Final = Path("/models")
+"""The folder of the models' sockets in bubblewrap."""
 BEAT_S: Final = 5.0
 MISSED_BEATS: Final = 6
 """Signs of life that a host may miss. A busy machine delays a few."""
@@ -68,6 +81,8 @@ class HostProgram:
     memory_mib: int = 2048
     start_timeout_s: float = 120.0
     beat_s: float = BEAT_S
+    calls_models: bool = False
+    """True if it plays whole attempts, and calls models at sockets in a folder of its own."""
 
     def build_runner(self) -> ConfinedRunner:
         """Return the runner of these hosts. Raises `ConfigError` if their interpreter does not run."""
@@ -102,7 +117,15 @@ class HostProgram:
 class HostProcess:
     """A running host. `start` makes it, and `close` ends it."""
 
-    def __init__(self, program: HostProgram, process: SandboxedProcess, owned: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        program: HostProgram,
+        process: SandboxedProcess,
+        owned: AsyncExitStack,
+        folder: Workspace | None = None,
+    ) -> None:
+        self.folder = folder
+        """The folder of the models' sockets."""
         self._program = program
         self._process = process
         self._owned = owned
@@ -120,12 +143,15 @@ class HostProcess:
     ) -> HostProcess:
         """Start a host and load its environment. Raises `ForeignError`."""
         async with AsyncExitStack() as stack:
-            variables = {**_ENVIRONMENT, **program.variables}
+            folder = await _make_folder(runner, stack) if program.calls_models else None
             opening = runner.open(
-                command or program.build_command(), limits=program.limits, environment=variables
+                command or program.build_command(),
+                limits=program.limits,
+                workspace=folder,
+                environment={**_ENVIRONMENT, **program.variables},
             )
             process = await stack.enter_async_context(opening)
-            host = cls(program, process, stack.pop_all())
+            host = cls(program, process, stack.pop_all(), folder)
         try:
             given = {"versions": [VERSION], "name": program.name, "options": dict(program.options)}
             await host.ask("hello", given, deadline_s=program.start_timeout_s)
@@ -137,6 +163,11 @@ class HostProcess:
     @property
     def is_usable(self) -> bool:
         return self._failure is None
+
+    @property
+    def has_own_network(self) -> bool:
+        """True if its models have to be sockets in its folder."""
+        return self._process.isolation is not IsolationKind.UNSANDBOXED
 
     @property
     def pid(self) -> int:
@@ -292,6 +323,16 @@ class HostProcess:
                     code="bad_reward",
                     peer=f"{self._program.kind}:{self._program.name}",
                 )
+
+
+async def _make_folder(runner: ConfinedRunner, stack: AsyncExitStack) -> Workspace:
+    is_mounted = await runner.isolation() is IsolationKind.BUBBLEWRAP
+    folder = await runner.make_workspace(SEEN_AS if is_mounted else None)
+    stack.push_async_callback(remove_workspace, folder)
+    if folder.user is not None:  # the host must not replace a socket whose owner is about to change
+        os.chown(folder.folder, os.geteuid(), os.getegid())
+        folder.folder.chmod(0o711)
+    return folder
 
 
 def _parse_numbers(line: bytes) -> Any:

@@ -16,10 +16,13 @@ when the program began; what the environment prints goes to standard error. A li
     tasks     cursor, limit, split, seed    tasks: [{id, prompt, tools, data}], cursor
     open      task, seed                    seat, observation, tools, info
     step      seat, text, calls             seat, observation, outputs, reward, rewards, done, truncated, info
-    run       task, seed, models, limits    rewards, end, seats, native, calls_seen
+    run       task, seed, models, limits    rewards, components, metrics, end, calls_seen, native
     close                                   {}
     ping                                    {}
 
-An environment of the loop `ours` has `open`, `step` and `close`; one of the loop `theirs` has `run`. A program serves
-one environment, and one attempt at a time. It ends when its standard input does.
+An environment of the loop `ours` has `open`, `step` and `close`; one of the loop `theirs` has `run`, a whole attempt.
+`models` has a `{base_url, key, model}` for each seat, and for each further name in `models` of the description, such as
+a judge. `limits` has `turns`, the calls of the policy's seat. The result has `rewards` `{seat: number}`, `components`
+`{seat: {name: {value, weight}}}` and `metrics` `{seat: {name: number}}`; `end` has `reason`, an end reason of rows, and
+`detail`. A program serves one environment, and one attempt at a time. It ends when its standard input does.
 """

@@ -27,6 +27,8 @@ def main(kind: str, beat_s: str) -> None:
     load_own_package()
     channel = importlib.import_module("gym_host.channel").HostChannel.take_standard_streams()
     channel.beat(float(beat_s))
+    if not os.access(".", os.W_OK):  # environments write where they are started
+        os.chdir(os.environ["HOME"])
     status = 1
     try:
         importlib.import_module("gym_host.serving").serve(channel, kind)

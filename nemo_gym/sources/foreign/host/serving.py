@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from .channel import VERSION, HostChannel
 from .faults import HostError, TimeIsUp, describe_error
+from .forwarding import ModelPorts
 
 MOST_TASKS = 1000
 
@@ -54,6 +55,7 @@ class Host:
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._adapter: Any = None
+        self._ports = ModelPorts()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a request. Raises every error of the environment."""
@@ -76,6 +78,8 @@ class Host:
             raise HostError("unsupported", f"this kind has no request {kind!r}")
         if kind in ("open", "run"):
             seed_everything(int(fields["seed"]))
+        if kind == "run":
+            fields["models"] = self._ports.place(fields["models"])
         result: dict[str, Any] = getattr(self._adapter, kind)(**fields)
         return result
 
