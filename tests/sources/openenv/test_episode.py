@@ -16,7 +16,7 @@ def open_episode(row: TaskRow) -> tuple[ClientEpisode, CountServer]:
 
 
 async def test_actions_are_turns_and_the_message_is_verified() -> None:
-    episode, server = open_episode(build_row("count to 5", level=3))
+    episode, _ = open_episode(build_row("count to 5", level=3))
     opened = await episode.begin()
     assert [message["content"] for message in opened.observation["messages"]] == ["count to 5"]
     assert [tool["name"] for tool in opened.observation["tools"]] == ["count"]
