@@ -65,7 +65,8 @@ def _fetch_environments(names: list[str], keys: PrefetchKeys) -> int:
     rows = []
     for name, named in found:
         kind = named.kind if named is not None else read_kind(name)
-        print(f"{name}: {venvs.build(kind)}", flush=True)
+        is_remote = named is not None and named.is_remote
+        print(f"{name}: {'needs no packages' if is_remote else venvs.build(kind)}", flush=True)
         if named is not None:
             listing = read_listing(build_program(name, {}, keys.venvs), keys.tasks, None, 0)
             rows += listing.build_rows(kind.name, name_agent(named), None, 0)

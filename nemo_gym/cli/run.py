@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.launch.gym import RunningGym
+    from nemo_gym.launch.serving import WhileUp
     from nemo_gym.processes.fork_server import ForkServer
 
 
@@ -37,6 +38,17 @@ def command() -> ConfigCommand[Any]:
 
     class RunCommandKeys(PlacedKeys):
         as_json: bool = Field(False, alias="json", description="Print events as JSON, one per line.")
+        openenv_port: int | None = Field(
+            None,
+            ge=0,
+            le=65_535,
+            description="Offer the environment by OpenEnv's protocol at this port, 0 for any free one; "
+            "its agents and their policy do not start.",
+        )
+        input_jsonl_fpath: str | list[str] | None = Field(
+            None,
+            description="With `openenv_port`: the task rows, a split for each file; by default the declared datasets.",
+        )
 
     return ConfigCommand(
         name="ng_run",
@@ -58,10 +70,14 @@ def run(keys: Any, config: GlobalConfig, *, began: float, fork_server: ForkServe
     require_servers(config)
     # A function, because the live table replaces `sys.stdout`.
     reporter = Reporter(lambda: sys.stdout, as_json=keys.as_json)
+    while_up: WhileUp | None = None if keys.as_json or not sys.stdout.isatty() else _draw
+    if keys.openenv_port is not None:
+        from nemo_gym.cli._openenv import prepare_openenv
+
+        config, while_up = prepare_openenv(keys, config, reporter.announce)
     if config.data.get("dry_run"):
         prepare(config, reporter)
         return ExitCode.COMPLETE
-    while_up = None if keys.as_json or not sys.stdout.isatty() else _draw
     served = partial(serve, began=began, fork_server=fork_server, while_up=while_up, placement=keys.placement)
 
     async def serve_until_signalled() -> bool:

@@ -65,7 +65,8 @@ class EnvResetResponse(BaseModel):
     """The policy's input after the row's own; None for nothing."""
     info: dict[str, Any] = Field(default_factory=dict)
     """With `supports_explicit_close` the agent always calls `POST /close` at the end; with
-    `supports_step_idempotency` every step carries a `_ng_step_request_id` and may be sent again."""
+    `supports_step_idempotency` every step carries a `_ng_step_request_id` and may be sent again. `opening` has the
+    `input` items and the `tools` that only the open episode knows; they come after those of the row."""
 
 
 class EnvStepRequest(EnvResetRequest):

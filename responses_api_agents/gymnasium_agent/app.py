@@ -10,7 +10,7 @@ from fastapi import Body, Request
 from fastapi import Response as HttpResponse
 from pydantic import Field
 
-from nemo_gym.agents.policy import Policy, Trajectory, input_items, user_message
+from nemo_gym.agents.policy import Policy, Trajectory
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
@@ -45,9 +45,8 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
         environment = StepEnvironment(self.server_client, self.resources_server_name, episode.row)
         try:
             opening = await environment.reset()
-            if opening.observation:
-                shown = [*input_items(episode.params["input"]), user_message(opening.observation)]
-                episode.row["responses_create_params"] = {**episode.params, "input": shown}
+            shown = environment.place_opening(opening, episode.params)
+            episode.row["responses_create_params"] = shown
             trajectory = Trajectory(episode.params)
             return await self._play(
                 Policy(self.server_client, self.config.model_server.name, trajectory), environment

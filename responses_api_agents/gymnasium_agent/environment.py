@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from nemo_gym.agents.policy import calls_in, drop_tokens
+from nemo_gym.agents.policy import calls_in, drop_tokens, input_items, user_message
 from nemo_gym.agents.tools import FailedToolCall, tool_error
 from nemo_gym.episodes.driver import close_quietly, require_ok
 from nemo_gym.failures import VerifierError
@@ -46,6 +46,20 @@ class StepEnvironment:
         opening = await self._post("/reset", self._row, EnvResetResponse, repeatable=True)
         self._offers = opening.info
         return opening
+
+    def place_opening(self, opening: EnvResetResponse, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of the first model call: those of the row, and what the open episode adds."""
+        given = opening.info.get("opening") or {}
+        items, tools = list(given.get("input") or ()), list(given.get("tools") or ())
+        if opening.observation:
+            items.append(user_message(opening.observation))
+        shown = dict(params)
+        if items:
+            shown["input"] = [*input_items(params["input"]), *items]
+        if tools:
+            shown["tools"] = [*(params.get("tools") or ()), *tools]
+            self._tools |= {tool.get("name") for tool in tools}
+        return shown
 
     async def step(self, answer: Mapping[str, Any]) -> EnvStepResponse:
         """Send the model's answer. A step is retried only if the environment supports idempotent steps."""

@@ -24,9 +24,10 @@ NOT_RUN = {
     "from_aviary.md": 3,  # the package index, the rows of a run
     "from_inspect.md": 1,
     "from_nemo_gym.md": 1,
-    "from_openenv.md": 2,  # the package index, the rows of a run
+    "from_openenv.md": 4,  # the package index, the rows of a run, a server, OpenEnv
+    "from_ors.md": 3,  # a server, the package index, the rows of a run
     "from_textarena.md": 2,  # the package index, a model
-    "from_verifiers.md": 3,  # the package index, the rows of a run, verifiers
+    "from_verifiers.md": 4,  # the package index, the rows of a run, verifiers, a server
     "gateway.md": 1,
     "gym.md": 1,  # a benchmark of the hub
     "install.md": 1,

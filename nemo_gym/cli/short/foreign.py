@@ -123,7 +123,8 @@ def _make(named: ForeignName, terms: ForeignTerms, limit: int | None) -> tuple[l
     from nemo_gym.sources.foreign.rows import read_listing
     from nemo_gym.sources.foreign.venvs import Venvs
 
-    Venvs(Path(terms.venvs) if terms.venvs else None, _say).build(named.kind)
+    if not named.is_remote:
+        Venvs(Path(terms.venvs) if terms.venvs else None, _say).build(named.kind)
     program = build_program(str(named), terms.options or {}, terms.venvs)
     most = terms.tasks or named.kind.tasks
     listing = read_listing(program, min(most, limit) if limit else most, terms.split, terms.seed)

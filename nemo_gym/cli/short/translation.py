@@ -159,6 +159,16 @@ def translate_configured(line: GymLine) -> Target:
     return Target(line.command, _select_config(line).overrides)
 
 
+def translate_start(line: GymLine) -> Target:
+    """Like `translate_configured`. With `--openenv` the policy is a client, and needs no URL."""
+    if line.values.get("openenv") is not None and not line.has_key("policy_base_url"):
+        from nemo_gym.cli._openenv import UNUSED_URL
+
+        unused = [f"++policy_base_url={UNUSED_URL}", "++policy_model_name=none"]
+        line = replace(line, extras=[*unused, *line.extras])
+    return Target(line.command, _select_config(line).overrides)
+
+
 def translate_inspection(line: GymLine) -> Target:
     """Like `translate_configured`; a policy without a URL is left open, because nothing starts."""
     has_model = line.values.get("model_type") or line.has_key("policy_base_url")

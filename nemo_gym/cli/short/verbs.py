@@ -35,7 +35,6 @@ from nemo_gym.cli.short.stored_runs import translate_profile, translate_reverify
 from nemo_gym.cli.short.studies import AUDIT, STUDIES
 from nemo_gym.cli.short.translation import (
     names_as,
-    translate_configured,
     translate_eval,
     translate_hub_dataset,
     translate_inspection,
@@ -43,6 +42,7 @@ from nemo_gym.cli.short.translation import (
     translate_prepare,
     translate_scale,
     translate_search,
+    translate_start,
 )
 from nemo_gym.cli.short.verb import Verb
 
@@ -341,8 +341,20 @@ ENV = {
         summary="Start the servers and keep them running.",
         example="gym env start math_with_judge --url http://localhost:8000/v1 -m Qwen3-8B",
         arguments="[NAME]...",
-        translate=translate_configured,
-        flags=(*SELECTION, *MODEL, DISCOVERY_NAME, JSON),
+        translate=translate_start,
+        flags=(
+            *SELECTION,
+            *MODEL,
+            DISCOVERY_NAME,
+            Flag(
+                "--openenv",
+                "PORT",
+                "Offer the environment by OpenEnv's protocol at this port; needs no model.",
+                key="openenv_port",
+                form="number",
+            ),
+            JSON,
+        ),
     ),
     "status": Verb(
         command="status",

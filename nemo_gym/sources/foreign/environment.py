@@ -6,6 +6,7 @@ belongs to no rollout.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -277,6 +278,11 @@ def build_program(
             f"`source` is {source!r}, and not KIND:NAME.",
             code="invalid_option",
             param="source",
+        )
+    if named.is_remote:  # none of its code runs here
+        python = Path(sys.executable)
+        return HostProgram(
+            named.kind.name, named.name, python, options, address=named.name, memory_mib=memory_mib
         )
     readable = list_readable(named)
     python = Venvs(Path(venvs) if venvs else None).find(named.kind)

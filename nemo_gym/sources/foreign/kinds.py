@@ -13,7 +13,7 @@ from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import ConfigError
 
 _NAME = re.compile(r"([a-z][a-z0-9_]*):(\S.*)", re.DOTALL)
-_FILE = re.compile(r"(.*\.py)(@\w+)?", re.DOTALL)
+_FILE = re.compile(r"([^@]*\.py)(@\w+)?")
 _SCHEMES = ("http://", "https://")
 _SLUG = re.compile(r"\W+")
 

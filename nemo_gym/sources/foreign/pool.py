@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import ConfinedRunner
+from nemo_gym.sources.foreign.forwarding import Forwarding
 from nemo_gym.sources.foreign.process import HostProcess, HostProgram
 
 __all__ = ["HostPool"]
@@ -33,13 +34,20 @@ class HostPool:
     _slots: asyncio.Semaphore = field(init=False)
     _runner: ConfinedRunner | None = None
     _command: list[str] | None = None
+    _preparing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _forwarding: Forwarding | None = None
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.most)
 
     async def prepare(self) -> None:
-        """Find the interpreter and the isolation of hosts. Raises `ConfigError`."""
-        if self._runner is None:
+        """Find the interpreter and the isolation of hosts, and open the way to their address. Raises `ConfigError`."""
+        async with self._preparing:
+            if self._runner is not None:
+                return
+            if self.program.address is not None:
+                self._forwarding = await Forwarding.open(self.program.address)
+                self.program = self._forwarding.lend(self.program)
             runner = await asyncio.to_thread(self.program.build_runner)
             self._command = await asyncio.to_thread(self.program.build_command)
             await runner.isolation()
@@ -76,6 +84,8 @@ class HostPool:
         self._idle.clear()
         self._taken.clear()
         await asyncio.gather(*(host.close() for host in hosts))
+        if self._forwarding is not None:
+            await self._forwarding.close()
 
     async def _take(self) -> tuple[HostProcess, int]:
         while self._idle:

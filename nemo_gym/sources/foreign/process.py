@@ -77,6 +77,9 @@ class HostProgram:
     options: Mapping[str, Any] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
     """Folders of the environment beside those of its interpreter."""
+    address: str | None = None
+    """The URL of the environment's server, the only thing outside of the sandbox that a host reaches."""
+    variables: Mapping[str, str] = field(default_factory=dict)
     memory_mib: int = 2048
     start_timeout_s: float = 120.0
     beat_s: float = BEAT_S
@@ -147,7 +150,7 @@ class HostProcess:
                 command or program.build_command(),
                 limits=program.limits,
                 workspace=folder,
-                environment=_ENVIRONMENT,
+                environment={**_ENVIRONMENT, **program.variables},
             )
             process = await stack.enter_async_context(opening)
             host = cls(program, process, stack.pop_all(), folder)

@@ -52,7 +52,7 @@ class Venvs:
             raise ConfigError(
                 f"The packages of {kind.title} are not installed for this gym (no {venv}).",
                 code="environment_missing",
-                remedy=f"gym env prefetch {kind.example}",
+                remedy=f"gym env prefetch {kind.name}",
             )
         return venv / "bin" / "python"
 
@@ -203,5 +203,5 @@ def _explain(kind: ForeignKind, log: Path, status: int) -> ConfigError:
     return ConfigError(
         f"The packages of {kind.title} could not be installed (exit code {status}): {said}",
         code="environment_failed",
-        remedy=f"Without a network, run `gym env prefetch {kind.example}` where there is one. Full log: {log}",
+        remedy=f"Without a network, run `gym env prefetch {kind.name}` where there is one. Full log: {log}",
     )

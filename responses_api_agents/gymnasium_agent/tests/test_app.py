@@ -112,6 +112,20 @@ async def test_the_policy_reads_the_row_then_what_the_environment_shows() -> Non
     assert said == [("assistant", "message"), ("user", "message"), ("assistant", "message")]
 
 
+async def test_an_open_episode_may_add_messages_and_tools_to_the_row() -> None:
+    tool = {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": False}
+    opening = {"input": [{"type": "message", "role": "user", "content": "a riddle"}], "tools": [tool]}
+    seen: StepResult = (None, 0.0, False, False, {"tool_outputs": [{"call_id": "c1", "output": "a sky"}]})
+    turns = [[call("look", "{}", "c1")], [call("look", "{}", "c2")], [text("tea")]]
+    gym = Gym([seen, GO_ON, WON], turns, opening=("now", {"opening": opening}))
+    row = await gym.run("agent", ROW)
+    params = row["responses_create_params"]
+    assert [item["content"] for item in params["input"]] == ["play", "a riddle", "now"]
+    assert params["tools"] == [tool]
+    assert [request["tools"] for request in gym.model.requests] == [[tool]] * 3
+    assert [error["kind"] for error in row["_ng_tool_errors"]] == ["no_effect"]
+
+
 async def test_the_environment_gets_the_rows_own_fields_at_reset_and_at_every_step() -> None:
     gym = Gym([GO_ON, WON], [[text("first")], [text("second")]])
     await gym.run("agent", ROW)

@@ -75,3 +75,34 @@ def test_a_name_of_a_package_is_no_file() -> None:
     named = read_name("inspect:inspect_evals/mind2web_sc")
     assert named is not None
     assert (named.name, named.file) == ("inspect_evals/mind2web_sc", None)
+
+
+def test_the_server_of_a_kind_may_be_a_url() -> None:
+    named = read_name("ors:https://Envs.example:8443/maths/")
+    assert named is not None
+    assert (named.name, named.is_remote) == ("https://Envs.example:8443/maths", True)
+    assert named.block == "ors_envs_example_8443_maths"
+    folder = read_name("ors:envs/maths")
+    assert folder is not None
+    assert (folder.name, folder.is_remote) == (str(Path("envs/maths").resolve()), False)
+    other = read_name("openenv:http://localhost")
+    assert other is not None
+    assert not other.is_remote
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://",
+        "http://:80",
+        "http://a:b@c",
+        "http://c:x",
+        "http://c:0",
+        "http://c/?q=1",
+        "http://c#d",
+        "http://c d",
+    ],
+)
+def test_a_url_is_a_plain_address(url: str) -> None:
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        read_name(f"ors:{url}")

@@ -36,7 +36,7 @@ def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_interpreter_is_built_once_and_found_by_its_lock(tmp_path: Path, locked: Path) -> None:
     said: list[str] = []
     venvs = Venvs(tmp_path / "venvs", said.append)
-    with pytest.raises(ConfigError, match="gym env prefetch textarena"):
+    with pytest.raises(ConfigError, match="gym env prefetch nothing"):
         venvs.find(KIND)
     python = venvs.build(KIND)
     assert venvs.build(KIND) == venvs.find(KIND) == python

@@ -10,25 +10,22 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import socket
 import sys
-import threading
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 import yaml
 from openenv.core import GenericEnvClient
 
+from ..app_server import start_server
 from ..faults import HostError, check_reward
 from ..packages import compute_digest, describe_package
 
 PACKAGE = "openenv"
 OPTIONS = {"reset"}
 TOOL = "act"
-_START_S = 60.0
+_ASK_S = 60.0
 _OWN_FIELDS = ("metadata", "done", "reward")
 
 
@@ -164,7 +161,7 @@ class OpenEnvTasks:
         return GenericEnvClient(base_url=self._url)
 
     def _read_action(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self._url}/schema", timeout=_START_S) as answer:
+        with urllib.request.urlopen(f"{self._url}/schema", timeout=_ASK_S) as answer:
             schema: dict[str, Any] = json.load(answer)["action"]
         schema["properties"] = {
             name: value for name, value in (schema.get("properties") or {}).items() if name != "metadata"
@@ -222,17 +219,3 @@ def describe_observation(observation: Any) -> str:
     if isinstance(observation, dict):
         observation = {name: value for name, value in observation.items() if name not in _OWN_FIELDS}
     return json.dumps(observation, default=str)
-
-
-def start_server(app: Any) -> str:
-    """Serve the application on a free loopback port, in a thread, and return its URL."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True, name="openenv")
-    thread.start()
-    until = time.monotonic() + _START_S
-    while not server.started:
-        if not thread.is_alive() or time.monotonic() > until:
-            raise HostError("environment_error", "the environment's server did not start")
-        time.sleep(0.05)
-    return f"http://127.0.0.1:{listening.getsockname()[1]}"
