@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nemo_gym.rows.forms import AnyRow, ScoredRow
 from nemo_gym.rows.keys import RESPONSE_KEY
 from nemo_gym.rows.parts import Item, read_output
-from nemo_gym.tokens.capture import Capture
+from nemo_gym.tokens.capture import Capture, PromptIds
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import Ledger
 from nemo_gym.tokens.reasons import UntrainedReason
@@ -119,8 +119,8 @@ def _foreign_record(item: Item, ledger: Ledger) -> CallRecord | None:
     masked = find_tokens_fault(tokens)
     if masked is not None:
         return CallRecord(call=ledger.add_masked(), masked=masked)
-    encoded = encode_ids(tokens.prompt), encode_ids(tokens.generated)
-    capture = Capture(*tokens, None, *encoded)
+    prompt, generated = PromptIds(encode_ids(tokens.prompt)), encode_ids(tokens.generated)
+    capture = Capture(prompt, tokens.generated, tokens.logprobs, None, generated)
     return CallRecord.from_capture(capture, ledger.add(capture))
 
 

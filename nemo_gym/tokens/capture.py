@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from nemo_gym.responses.logprobs import MISSING_LOGPROB
-from nemo_gym.tokens.ids import encode_ids
+from nemo_gym.tokens.ids import decode_ids, encode_ids, write_ids
+from nemo_gym.tokens.light_parsing import IdText
 from nemo_gym.tokens.reasons import MaskReason
 
 LOWEST_LOGPROB = MISSING_LOGPROB + 1.0
@@ -26,21 +27,35 @@ _NAMED = "token_id:"
 _NAMES = re.compile(r"token_id:(?:0|[1-9][0-9]*+)(?:,token_id:(?:0|[1-9][0-9]*+))*+")
 
 
+class PromptIds(NamedTuple):
+    """The ids of a prompt."""
+
+    encoded: bytes
+    """As bytes, written by `ids.encode_ids`."""
+    text: bytes | None = None
+    """As JSON without white space and brackets, if the engine's answer was parsed lightly."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """The ids of one call. If `masked` gives a reason, the lists are empty."""
+    """The ids of one call. If `masked` gives a reason, all are empty."""
 
-    prompt_ids: list[int] = field(default_factory=list)
+    prompt: PromptIds = PromptIds(b"")
     generated_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     masked: MaskReason | None = None
-    encoded_prompt: bytes = b""
     encoded_generated: bytes = b""
-    """The same ids as bytes, written by `ids.encode_ids`."""
+    """The generated ids as bytes."""
+
+    @property
+    def prompt_ids(self) -> list[int]:
+        return decode_ids(self.prompt.encoded)
 
 
-def capture_chat(chat: Mapping[str, Any]) -> Capture:
-    """Return the ids of a chat completion.
+def capture_chat(
+    chat: Mapping[str, Any], find_known: Callable[[bytes], PromptIds | None] = lambda text: None
+) -> Capture:
+    """Return the ids of a chat completion. `find_known` reads the text of a prompt that begins with known ids.
 
     Places of the prompt ids, most trusted first: the top level, the choice, the message (NeMo RL's server). Places of
     the generated ids: the choice, the message, the token names of the log-probabilities (`token_id:N`, written by
@@ -57,10 +72,10 @@ def capture_chat(chat: Mapping[str, Any]) -> Capture:
         return Capture(masked=MaskReason.SHORT_LOGPROBS)
     if not prompts_agree or not ids_agree:
         return Capture(masked=MaskReason.CONFLICTING_TOKEN_IDS)
-    if not prompt or not ids:
+    if not prompt or not ids or prompt == IdText(b""):
         return Capture(masked=MaskReason.MISSING_TOKEN_IDS)
     try:
-        encoded = encode_ids(prompt), encode_ids(ids)
+        read, encoded = _read_prompt(prompt, find_known), encode_ids(ids)
     except ValueError:
         return Capture(masked=MaskReason.INVALID_TOKEN_IDS)
     counted = _read_mapping(chat.get("usage")).get("completion_tokens")
@@ -68,7 +83,18 @@ def capture_chat(chat: Mapping[str, Any]) -> Capture:
         return Capture(masked=MaskReason.SHORT_TOKEN_IDS)
     logprobs = [entry.get("logprob") for entry in entries] or message.get("generation_log_probs")
     masked = find_logprobs_fault(logprobs, len(ids))
-    return Capture(masked=masked) if masked else Capture(prompt, ids, list(logprobs or ()), None, *encoded)
+    return Capture(masked=masked) if masked else Capture(read, ids, list(logprobs or ()), None, encoded)
+
+
+def _read_prompt(prompt: Any, find_known: Callable[[bytes], PromptIds | None]) -> PromptIds:
+    """Raises ValueError for a value that is no list of ids."""
+    if not isinstance(prompt, IdText):
+        return PromptIds(encode_ids(prompt))
+    known = find_known(prompt.text)
+    if known is not None:
+        return known
+    ids = prompt.decode()
+    return PromptIds(encode_ids(ids), write_ids(ids))
 
 
 def find_logprobs_fault(logprobs: object, count: int) -> MaskReason | None:

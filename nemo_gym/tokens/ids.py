@@ -13,6 +13,8 @@ from array import array
 from collections.abc import Sequence
 from typing import TypeVar
 
+import orjson
+
 ID_BYTES = 4
 """Bytes of one encoded id."""
 FINGERPRINT_BYTES = 8
@@ -29,6 +31,11 @@ def encode_ids(ids: Sequence[int]) -> bytes:
     except (TypeError, OverflowError) as error:
         raise ValueError(f"not a list of token ids: {error}") from error
     return little_endian(numbers).tobytes()
+
+
+def write_ids(ids: Sequence[int]) -> bytes:
+    """Return ids in JSON, without white space and brackets."""
+    return orjson.dumps(ids)[1:-1]
 
 
 def decode_ids(encoded: bytes | bytearray) -> list[int]:

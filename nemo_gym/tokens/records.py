@@ -118,7 +118,8 @@ class CallRecord:
     @classmethod
     def from_capture(cls, capture: Capture, link: CallLink, **about: Any) -> CallRecord:
         """Return the record of a captured call. `about` holds its descriptive fields."""
-        tokens = CallTokens(capture.prompt_ids[link.kept :], capture.generated_ids, capture.logprobs)
+        added = decode_ids(capture.prompt.encoded[link.kept * ID_BYTES :])
+        tokens = CallTokens(added, capture.generated_ids, capture.logprobs)
         return cls(
             call=link.call,
             sequence=link.sequence,

@@ -145,7 +145,8 @@ class CallRecorder:
         return self.ledgers.find_continued(_session(), digest_history(body, self._dialect))
 
     def _capture(self, call: EngineCall) -> Capture:
-        capture = capture_chat(call.chat)
+        ledger = self.ledgers.find(_session())
+        capture = capture_chat(call.chat) if ledger is None else capture_chat(call.chat, ledger.find_known)
         if capture.masked is None and self._logprobs_mode() is LogprobsMode.RAW and distortions(call.body):
             return Capture(masked=MaskReason.RAW_LOGPROBS)
         return capture
