@@ -30,6 +30,10 @@ class IdText(NamedTuple):
         values: list[Any] = orjson.loads(b"[%b]" % self.text)
         return values
 
+    def begins(self, text: bytes) -> bool:
+        """Return whether the ids in `text` begin with these."""
+        return text.startswith(self.text) and text[len(self.text) : len(self.text) + 1] in (b",", b"")
+
 
 def parse_lightly(body: bytes, holders: Holders, keep: Callable[[bytes], Any] = IdText) -> Any:
     """Parse JSON, with `keep(text)` in the place of each list of a prompt's ids.
@@ -59,6 +63,13 @@ def parse_lightly(body: bytes, holders: Holders, keep: Callable[[bytes], Any] = 
 def keep_written(text: bytes) -> orjson.Fragment:
     """Return ids that are only written again."""
     return orjson.Fragment(b"[%b]" % text)
+
+
+def read_ids(value: Any) -> Any:
+    """Return a value, and ids that are text as a list. Raises ValueError for another text."""
+    if isinstance(value, IdText):
+        return value.decode()
+    return orjson.loads(orjson.dumps(value)) if isinstance(value, orjson.Fragment) else value
 
 
 def _is_mark(value: object) -> bool:

@@ -22,8 +22,6 @@ from nemo_gym.tokens.thoughts import SampledThoughts
 MOST_LEAVES = 16
 """Maximum number of open conversations per session, such as those of sub-agents, a simulated user or a judge."""
 
-_ENDS = (b",", b"")
-"""The character after a whole id."""
 _MARGIN = 64
 """Ids before a divergence that are compared too: the old and the new text may begin with the same tokens."""
 
@@ -126,11 +124,11 @@ class Ledger:
 
         Only the ids that it adds are parsed. Raises ValueError if they are no ids.
         """
-        begun = (leaf for leaf in self._leaves if leaf.text is not None and text.startswith(leaf.text))
+        begun = (leaf for leaf in self._leaves if leaf.text is not None and IdText(leaf.text).begins(text))
         longest = max(begun, key=lambda leaf: len(leaf.ids), default=None)
-        if longest is None or longest.text is None or text[(end := len(longest.text)) : end + 1] not in _ENDS:
+        if longest is None or longest.text is None:
             return None
-        added = IdText(b"0" + text[end:]).decode()[1:]
+        added = IdText(b"0" + text[len(longest.text) :]).decode()[1:]
         written = longest.text + (b"," + write_ids(added) if added else b"")
         return PromptIds(longest.ids.encode() + encode_ids(added), written)
 

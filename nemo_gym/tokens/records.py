@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import struct
 from array import array
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
@@ -19,6 +19,7 @@ from nemo_gym.names import TOKEN_RECORD_KEY
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens.capture import Capture, find_logprobs_fault
 from nemo_gym.tokens.ids import ID_BYTES, decode_ids, encode_ids, little_endian
+from nemo_gym.tokens.light_parsing import read_ids
 from nemo_gym.tokens.linkage import CallLink
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason, UntrainedReason
 
@@ -177,6 +178,7 @@ def drop_tokens(item: dict[str, Any]) -> dict[str, Any]:
 def contract_tokens(item: Mapping[str, Any]) -> CallTokens | None:
     """Return the tokens in the contract's fields, with the whole prompt; None if no ids were generated."""
     prompt, generated, logprobs = (item.get(name) for name in CONTRACT_FIELDS)
+    prompt = read_ids(prompt)
     return CallTokens(prompt or [], generated, logprobs or []) if generated else None
 
 
@@ -265,6 +267,17 @@ def pack(tokens: CallTokens) -> str:
 
 def unpack(packed: str) -> CallTokens:
     """Unpack the output of `pack`. Raises ValueError for any other string."""
+    prompt, generated, logprobs = _unpack_parts(packed)
+    return CallTokens(decode_ids(prompt), decode_ids(generated), _decode_floats(logprobs))
+
+
+def unpack_ids(packed: str) -> Iterable[int]:
+    """Return all ids in the output of `pack`. Raises ValueError for any other string."""
+    prompt, generated, _ = _unpack_parts(packed)
+    return little_endian(array("I", prompt + generated))
+
+
+def _unpack_parts(packed: str) -> tuple[bytes, bytes, bytes]:
     import zstandard
 
     try:
@@ -279,9 +292,7 @@ def unpack(packed: str) -> CallTokens:
     end = middle + generated * ID_BYTES
     if len(plain) != end + generated * ID_BYTES:
         raise ValueError("not packed token ids: the counts and the length disagree")
-    return CallTokens(
-        decode_ids(plain[_COUNTS.size : middle]), decode_ids(plain[middle:end]), _decode_floats(plain[end:])
-    )
+    return plain[_COUNTS.size : middle], plain[middle:end], plain[end:]
 
 
 def _encode_floats(values: Sequence[float]) -> bytes:
