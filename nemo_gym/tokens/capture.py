@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.responses.logprobs import MISSING_LOGPROB
-from nemo_gym.tokens.ids import decode_ids, encode_ids, write_ids
+from nemo_gym.tokens.ids import decode_ids, encode_floats, encode_ids, write_ids
 from nemo_gym.tokens.light_parsing import IdText
 from nemo_gym.tokens.reasons import MaskReason
 
@@ -23,6 +23,8 @@ LOWEST_LOGPROB = MISSING_LOGPROB + 1.0
 """Values at or below this are the engine's sentinel for a missing log-probability, with a margin for rounding."""
 _ABOVE_CERTAIN = 1e-3
 """The largest log-probability above 0 that rounding can cause."""
+_FIRST_BYTES = bytes(range(0x80, 0xC6))
+"""Of 32-bit floats from -0.0 down to -8192, which is excluded."""
 _NAMED = "token_id:"
 _NAMES = re.compile(r"token_id:(?:0|[1-9][0-9]*+)(?:,token_id:(?:0|[1-9][0-9]*+))*+")
 
@@ -66,8 +68,10 @@ def capture_chat(
     entries = _read_mapping(choice.get("logprobs")).get("content")
     entries = entries if isinstance(entries, list) and set(map(type, entries)) <= {dict} else []
     prompt, prompts_agree = _first(source.get("prompt_token_ids") for source in (chat, choice, message))
-    named = _parse_named_ids(entries) or None
-    ids, ids_agree = _first((choice.get("token_ids"), message.get("generation_token_ids"), named))
+    ids, ids_agree = _first((choice.get("token_ids"), message.get("generation_token_ids")))
+    named = None if _are_names_of(ids, entries) else _parse_named_ids(entries) or None
+    if named is not None:
+        ids, ids_agree = (named, True) if ids is None else (ids, ids_agree and ids == named)
     if isinstance(ids, list) and named is not None and len(named) != len(ids):
         return Capture(masked=MaskReason.SHORT_LOGPROBS)
     if not prompts_agree or not ids_agree:
@@ -103,6 +107,8 @@ def find_logprobs_fault(logprobs: object, count: int) -> MaskReason | None:
         return MaskReason.MISSING_LOGPROBS
     if len(logprobs) != count:
         return MaskReason.SHORT_LOGPROBS
+    if _are_below_zero(logprobs):
+        return None
     if not set(map(type, logprobs)) <= {float, int}:
         return MaskReason.INVALID_LOGPROBS
     if not math.isfinite(sum(logprobs)) or min(logprobs) <= LOWEST_LOGPROB or max(logprobs) > _ABOVE_CERTAIN:
@@ -110,10 +116,29 @@ def find_logprobs_fault(logprobs: object, count: int) -> MaskReason | None:
     return None
 
 
+def _are_below_zero(values: Sequence[Any]) -> bool:
+    """Return whether all values are numbers below 0 and above -8192, by the first byte of each as a 32-bit float."""
+    try:
+        return not encode_floats(values)[3::4].translate(None, _FIRST_BYTES)
+    except ValueError:
+        return False
+
+
 def _first(sources: Any) -> tuple[Any, bool]:
     """Return the first source that is not None, and whether all such sources are equal."""
     given = [source for source in sources if source is not None]
     return (given[0], all(source == given[0] for source in given[1:])) if given else (None, True)
+
+
+def _are_names_of(ids: object, entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the tokens of the log-probabilities are `token_id:N` for each of the ids, as usual."""
+    if not isinstance(ids, list) or not ids or len(ids) != len(entries):
+        return False
+    try:
+        written = write_ids(ids).decode().replace(",", f",{_NAMED}")
+        return f"{_NAMED}{written}" == ",".join([entry["token"] for entry in entries])
+    except (KeyError, TypeError):
+        return False
 
 
 def _parse_named_ids(entries: Sequence[Mapping[str, Any]]) -> list[int] | None:

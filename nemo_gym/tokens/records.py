@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from nemo_gym.names import TOKEN_RECORD_KEY
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens.capture import Capture, find_logprobs_fault
-from nemo_gym.tokens.ids import ID_BYTES, decode_ids, encode_ids, little_endian
+from nemo_gym.tokens.ids import ID_BYTES, decode_ids, encode_floats, encode_ids, little_endian
 from nemo_gym.tokens.light_parsing import read_ids
 from nemo_gym.tokens.linkage import CallLink
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason, UntrainedReason
@@ -260,7 +260,7 @@ def pack(tokens: CallTokens) -> str:
         _COUNTS.pack(len(tokens.prompt), len(tokens.generated))
         + encode_ids(tokens.prompt)
         + encode_ids(tokens.generated)
-        + _encode_floats(tokens.logprobs)
+        + encode_floats(tokens.logprobs)
     )
     return base64.b64encode(zstandard.ZstdCompressor(level=_LEVEL).compress(plain)).decode("ascii")
 
@@ -293,10 +293,6 @@ def _unpack_parts(packed: str) -> tuple[bytes, bytes, bytes]:
     if len(plain) != end + generated * ID_BYTES:
         raise ValueError("not packed token ids: the counts and the length disagree")
     return plain[_COUNTS.size : middle], plain[middle:end], plain[end:]
-
-
-def _encode_floats(values: Sequence[float]) -> bytes:
-    return little_endian(array("f", values)).tobytes()
 
 
 def _decode_floats(encoded: bytes) -> list[float]:
