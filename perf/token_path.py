@@ -6,13 +6,12 @@ server's CPU is without that of the servers that it calls. Then the collector cl
 export for NeMo RL reads it.
 
 The floor is the cost of the same bytes without a gym: each body is dumped once, passes a pair of sockets and is parsed
-once, and the row is written to a file. `early_turn_ms` and `late_turn_ms` are the CPU of the gym in a turn at the fifth
-turn and at the end. Instructions are those of Python's bytecode (`perf.calls`); C code is in the milliseconds only.
+once, and the row is written to a file. `early_turn_ms` and `late_turn_ms` are the CPU of the model server at the fifth
+turn and at the last ones. Instructions are those of Python's bytecode (`perf.calls`); C code is in the milliseconds.
 """
 
 from __future__ import annotations
 
-import asyncio
 import random
 import socket
 import statistics
@@ -42,7 +41,7 @@ from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.tokens.segments import build_segments
 from nemo_gym.transport import Call, InMemoryTransport, Reply
 from perf.calls import Counting
-from perf.measure import Figures, median_of
+from perf.measure import Figures, in_fast_loop, median_of
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
 
@@ -59,8 +58,9 @@ EARLY, WIDTH = 5, 3
 _CHARACTERS = 4.3
 """Of a token of English, its space included."""
 _VOCABULARY = 150_000
-_STAGES = {"/v1/responses": "model server", "/run": "agent, driver, row", "/read": "tool", "/verify": "verify"}
+_STAGES = {"/v1/responses": "model_server", "/run": "agent_and_row", "/read": "tool", "/verify": "verify"}
 _SESSION = "session"
+"""The stage of opening and closing a session."""
 
 
 def run(runs: int) -> Figures:
@@ -75,9 +75,9 @@ def run(runs: int) -> Figures:
 def price(turns: int, form: dict[str, Any]) -> Figures:
     """Return the CPU milliseconds of a turn by stage, of a turn early and late, and the floor of the same bytes."""
     path = TokenPath(turns, form)
-    asyncio.run(path.play())
+    path.play()
     path.clear()
-    row = asyncio.run(path.play())
+    row = path.play()
     early, late = path.early_and_late()
     stages = {**path.stages(), **measure_readers(row, turns)}
     return {
@@ -95,9 +95,9 @@ def price(turns: int, form: dict[str, Any]) -> Figures:
 def count_instructions(turns: int, form: dict[str, Any]) -> float:
     """Return the bytecode instructions of a turn."""
     path = TokenPath(turns, form)
-    asyncio.run(path.play())
+    path.play()
     with Counting() as work:
-        asyncio.run(path.play())
+        path.play()
     return work.instructions.total() / turns
 
 
@@ -125,9 +125,12 @@ class StagedTransport(InMemoryTransport):
         self.bodies += filter(None, (call.body, reply.body))
         return reply
 
-    def leave_out(self, seconds: float) -> None:
-        """Count these seconds for no server."""
-        self._within += seconds
+
+class StagedGym(InProcessGym):
+    def __init__(self) -> None:
+        super().__init__()
+        self.staged = StagedTransport()
+        self.transport = self._over = self.staged
 
 
 class PreparedEngine(InMemoryTransport):
@@ -167,8 +170,8 @@ class TokenPath:
     def __init__(self, turns: int, form: dict[str, Any]) -> None:
         self._turns = turns
         self._engine = PreparedEngine(turns)
-        self._gym = InProcessGym()
-        self._staged = self._gym.transport = self._gym._over = StagedTransport()
+        self._gym = StagedGym()
+        self._staged = self._gym.staged
         self._gym.add(Library, "library")
         options = {"base_url": "http://engine/v1", "api_key": "none", "model": "mock", "exact_prompts": False}
         self._gym.add(_model_over(self._engine), "policy_model", **options, **form)
@@ -179,13 +182,18 @@ class TokenPath:
             model_server={"type": "responses_api_models", "name": "policy_model"},
         )
 
-    async def play(self) -> bytes:
+    def play(self) -> bytes:
         """Return the row of one rollout."""
-        reply = await self._gym.post(
-            "agent", "/run", {"responses_create_params": {"input": "Read.", "tools": [_READ]}}
-        )
-        reply.raise_for_status()
-        return reply.body
+        rows: list[bytes] = []
+
+        async def play_once() -> None:
+            row = {"responses_create_params": {"input": "Read.", "tools": [_READ]}}
+            reply = await self._gym.post("agent", "/run", row)
+            reply.raise_for_status()
+            rows.append(reply.body)
+
+        in_fast_loop(play_once())
+        return rows[0]
 
     def clear(self) -> None:
         """Forget the figures of earlier rollouts."""
