@@ -63,7 +63,7 @@ def read_output(row: AnyRow) -> Sequence[Item]:
 
 
 def list_items(row: Any) -> list[Any]:
-    """Return the output items of a parsed row, for `parse_lightly`. Raises LookupError or TypeError for another value."""
+    """Return the output items of a parsed row. Raises LookupError or TypeError for another value."""
     items: list[Any] = row[RESPONSE_KEY]["output"]
     return items
 

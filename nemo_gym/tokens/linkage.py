@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import NamedTuple
 
+from nemo_gym.responses.known_beginning import KnownBeginning
 from nemo_gym.tokens.capture import Capture, PromptIds
-from nemo_gym.tokens.histories import History, common_prefix_length, is_one_conversation
+from nemo_gym.tokens.histories import History, KnownDigests, common_prefix_length, is_one_conversation
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence, decode_ids, encode_ids, write_ids
 from nemo_gym.tokens.light_parsing import IdText
 from nemo_gym.tokens.reasons import DRIFT, SegmentReason
@@ -86,22 +87,25 @@ class Ledger:
     """The open conversations of one session."""
 
     def __init__(self) -> None:
-        self.turns = SampledTurns()
-        self.thoughts = SampledThoughts()
-        self._leaves: list[_Leaf] = []
+        self._start_empty()
         self._calls = 0
         self._has_forgotten = False
 
     def __len__(self) -> int:
-        """Return the number of ids held."""
-        return sum(map(len, self._leaves))
+        """Return the number of ids held; messages and texts count as so many more."""
+        return sum(map(len, self._leaves)) + self.digests.size // ID_BYTES
 
     def forget(self) -> None:
-        """Drop all ids, sampled texts and reasoning. Later calls of this session are `unlinked`."""
-        self._leaves.clear()
+        """Drop all ids, messages, sampled texts and reasoning. Later calls of this session are `unlinked`."""
+        self._start_empty()
+        self._has_forgotten = self._calls > 0
+
+    def _start_empty(self) -> None:
         self.turns = SampledTurns()
         self.thoughts = SampledThoughts()
-        self._has_forgotten = self._calls > 0
+        self.beginning = KnownBeginning()
+        self.digests = KnownDigests()
+        self._leaves: list[_Leaf] = []
 
     def add_masked(self) -> int:
         """Count a call without ids, and return its number."""

@@ -64,8 +64,8 @@ async def write_token_texts(files: RunFiles, caller: Caller, models: Collection[
 
 
 async def _list_unknown_ids(rows: Path, texts: Path) -> list[int]:
-    """Return the result of `unknown_ids`, of a large file from a worker, whose start would take longer than a small one."""
-    if rows.stat().st_size < _IN_A_WORKER:
+    """Return the result of `unknown_ids`. A worker's start would take longer than reading a small file."""
+    if (await asyncio.to_thread(rows.stat)).st_size < _IN_A_WORKER:
         return await asyncio.to_thread(unknown_ids, rows, texts)
     pool = WorkerPool(1)
     try:
