@@ -63,7 +63,9 @@ class Forkable:
         given = ForkSettings(turn, forks, self.output, options=options, **settings)
         summary = await fork(given, self.run, parents, self.gym.caller(), self.gym)
         assert summary.exit_code == 0, summary.to_json()
-        return sorted(read_rows(self.output), key=lambda row: (row["_ng_task_index"], row["_ng_rollout_index"]))
+        return sorted(
+            read_rows(self.output), key=lambda row: (row["_ng_task_index"], row["_ng_rollout_index"])
+        )
 
 
 def read_rows(path: Path) -> list[Row]:
