@@ -47,12 +47,8 @@ def project(
     ]
 
 
-def _limited(
-    cores: int, workers: str, limits: Mapping[str, float], cpu_ms: Mapping[str, float]
-) -> Projected:
+def _limited(cores: int, workers: str, limits: Mapping[str, float], cpu_ms: Mapping[str, float]) -> Projected:
     every = {**limits, ALL_CORES: 1e3 * cores / sum(cpu_ms.values())}
     bottleneck = min(every, key=lambda name: every[name])
     rate = every[bottleneck]
-    return Projected(
-        cores, workers, rate, bottleneck, {name: rate * ms / 1e3 for name, ms in cpu_ms.items()}
-    )
+    return Projected(cores, workers, rate, bottleneck, {name: rate * ms / 1e3 for name, ms in cpu_ms.items()})

@@ -95,16 +95,20 @@ def _build_messages(
 def _add_items(
     transcript: Transcript, items: list[Any], instructions: object, known: KnownBeginning | None
 ) -> None:
+    if known is None:
+        for index, item in enumerate(items):
+            transcript.add(item, f"input[{index}]")
+        return
     dialect, problems = transcript.dialect, transcript.problems
-    start = known.count_known(items, instructions, dialect) if known is not None else 0
-    if known is not None and start:
-        transcript.messages = list(known.messages)
+    start = known.count_known(items, instructions, dialect)
+    if start:
+        transcript.messages = [*known.messages]
     closed, messages = start, len(transcript.messages)
     for index in range(start, len(items)):
         transcript.add(items[index], f"input[{index}]")
         if transcript.is_closed:
             closed, messages = index + 1, len(transcript.messages)
-    if known is not None and not problems and not problems.notes:  # a note is of every request
+    if not problems and not problems.notes:  # a note is of every request
         known.keep(items[:closed], transcript.messages[:messages], instructions, dialect)
 
 
