@@ -267,6 +267,27 @@ BENCHMARKS: Mapping[str, Shown] = {
         ("+runs=3",),
     ),
     "tokens": Shown("bytes and CPU for 1 to 100 turns with token ids", None, (), ("+runs=1",)),
+    "token_path": Shown(
+        "the price of a turn with token ids by stage, at 20 and 100 turns, beside the floor of the same bytes",
+        {
+            "cpu_ms": "CPU ms a turn",
+            "cpu_us_a_token": "µs a token",
+            "floor_ms": "floor ms",
+            "model_server_ms": "model server",
+            "agent_and_row_ms": "agent, driver, row",
+            "tool_ms": "tool",
+            "verify_ms": "verify",
+            "session_ms": "session",
+            "collector_ms": "collector",
+            "export_ms": "export",
+            "early_turn_ms": "model server at turn 5",
+            "late_turn_ms": "at the end",
+            "instructions": "instructions",
+            "row_kb": "KB of the row",
+        },
+        (),
+        ("+runs=5",),
+    ),
     "durable": Shown(
         "CPU that the record of a durable attempt adds to a model call, and the rate of the whole command with records",
         {

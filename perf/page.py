@@ -4,7 +4,7 @@
     python -m perf.page --release     # exits with 1 if figures are older than the code
 
 A block between `<!-- figures: NAME -->` and `<!-- end of figures -->` holds the goals with the measured figures
-(NAME `goals`), the list of benchmarks (`benchmarks`), or the figures of one benchmark. A figure that was measured with
+(NAME `goals`), the list of benchmarks (`benchmarks`), the projection (`projection`), or the figures of one benchmark. A figure that was measured with
 other code than that of the checkout is marked.
 """
 
@@ -19,6 +19,7 @@ from perf.catalogue import BENCHMARKS
 from perf.goals import GOALS, Goal
 from perf.measure import REPOSITORY, FigurePath, digest_code, leaves
 from perf.plot import draw
+from perf.projection import project
 from perf.results import Result, comparable, read
 
 PAGE = REPOSITORY / "docs" / "performance.md"
@@ -58,9 +59,31 @@ def rendered(page: str, kept: Mapping[str, Sequence[Result]], code: str) -> str:
                 ["command", "measures"],
                 [[f"`python -m perf {each}`", shown.summary] for each, shown in BENCHMARKS.items()],
             )
+        if name == "projection":
+            return projection_table(kept)
         return goals_table(kept, code) if name == "goals" else _figures_of(name, kept[name], code)
 
     return _BLOCK.sub(lambda match: match[1] + block(match[2]) + match[3], page)
+
+
+def projection_table(kept: Mapping[str, Sequence[Result]]) -> str:
+    """Return the projection from the last results of rollouts and of the collector, with their commits."""
+    sources = [kept.get(name, ()) for name in ("rollouts", "collector")]
+    if not all(sources):
+        return "No result is kept yet: `make bench`.\n"
+    load, collector = (results[-1] for results in sources)
+    rows = [
+        [
+            str(each.cores),
+            each.workers,
+            number(each.rollouts_per_s),
+            each.bottleneck,
+            ", ".join(f"{name} {number(cores)}" for name, cores in each.cores_of.items()),
+        ]
+        for each in project(load["figures"], collector["figures"])
+    ]
+    headings = ["cores", "processes", "rollouts/s", "first bottleneck", "cores busy"]
+    return f"From `{load['commit']}` and `{collector['commit']}`.\n\n" + table(headings, rows)
 
 
 def goals_table(kept: Mapping[str, Sequence[Result]], code: str) -> str:

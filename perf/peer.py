@@ -41,6 +41,7 @@ from perf.rollouts import engine_of, overrides
 
 _IDS = "++policy_model.responses_api_models.vllm_model.return_token_id_information=true"
 _PACKED = "++policy_model.responses_api_models.vllm_model.token_fields=packed"
+_STEPS = "++example_single_tool_call_simple_agent.responses_api_agents.simple_agent.max_steps=100"
 _READY = re.compile(r"servers (?:are )?ready\b(?!\.)", re.IGNORECASE)
 _START_WITHIN_S, _COLLECT_WITHIN_S, _STOP_WITHIN_S = 180.0, 3_600.0, 30.0
 _QUOTED = 2_000
@@ -66,8 +67,9 @@ CASES: Mapping[str, Case] = {
     "tool-calling, inline": Case(EPISODES["tool-calling"], 8_000, 256, is_inline=True),
     "20 turns with ids": Case(_WITH_IDS[20], 256, 32, (_IDS,)),
     "20 turns with ids, packed": Case(_WITH_IDS[20], 256, 32, (_IDS,), (_PACKED,)),
-    "100 turns with ids": Case(_WITH_IDS[100], 16, 4, (_IDS,)),
-    "100 turns with ids, packed": Case(_WITH_IDS[100], 16, 4, (_IDS,), (_PACKED,)),
+    "20 turns with ids, packed, inline": Case(_WITH_IDS[20], 256, 32, (_IDS,), (_PACKED,), is_inline=True),
+    "100 turns with ids": Case(_WITH_IDS[100], 16, 4, (_IDS, _STEPS)),
+    "100 turns with ids, packed": Case(_WITH_IDS[100], 16, 4, (_IDS, _STEPS), (_PACKED,)),
 }
 
 

@@ -139,7 +139,14 @@ class UpstreamEngine:
                 breakers.forget(strip_version(left))
             self._set_urls([url])
 
-    async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        at_root: bool = False,
+        parse: Callable[[bytes], Any] = orjson.loads,
+    ) -> EngineAnswer:
         """Post `body` and return the answer. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
         tape = current_tape.get()
         if tape is not None and (kept := tape.take(path)) is not None:
@@ -150,7 +157,7 @@ class UpstreamEngine:
                 tape.add(EngineReplyKept(path, answer.reply.status, answer.reply.body, answer.url))
         if not answer.reply.ok:
             raise self._build_refusal(answer)
-        return EngineAnswer(parse_answer(answer.reply.body, peer=answer.url), answer.url)
+        return EngineAnswer(parse_answer(answer.reply.body, peer=answer.url, parse=parse), answer.url)
 
     async def post_everywhere(self, path: str, body: Mapping[str, Any]) -> None:
         """Post `body` to the root of every replica. Raises the errors of `post` if one replica fails."""

@@ -53,28 +53,33 @@ class Transcript:
 
     def __init__(self, dialect: Dialect, problems: ConversionProblems) -> None:
         self.messages: list[dict[str, Any]] = []
-        self._dialect = dialect
-        self._problems = problems
+        self.dialect = dialect
+        self.problems = problems
         self._turn: _Turn | None = None
 
     def add(self, item: object, field: str) -> None:
         """Add one item; `field` is its path in the request."""
         if not isinstance(item, dict):
-            self._problems.add(field, "must be an object")
+            self.problems.add(field, "must be an object")
             return
         kind = item.get("type") or guess_kind(item)
         if not isinstance(kind, str) or kind not in _ADDERS:
-            self._problems.add(f"{field}.type", f"{kind!r} has no counterpart in Chat Completions")
+            self.problems.add(f"{field}.type", f"{kind!r} has no counterpart in Chat Completions")
             return
         if kind == "message" and is_chat_shaped(item):
-            for part in convert_message_to_items(item, field, self._problems, self._dialect):
+            for part in convert_message_to_items(item, field, self.problems, self.dialect):
                 self.add(part, field)
             return
         if not item.keys() <= ITEM_FIELDS[kind]:
-            self._problems.add_unknown(item, ITEM_FIELDS[kind], f"{field}.")
+            self.problems.add_unknown(item, ITEM_FIELDS[kind], f"{field}.")
         _ADDERS[kind](self, item, field)
-        if self._dialect.keep_token_ids and self._turn is not None and item.get("generation_token_ids"):
+        if self.dialect.keep_token_ids and self._turn is not None and item.get("generation_token_ids"):
             self._turn.training = present(item, *TRAINING_FIELDS)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no later item belongs to the last message."""
+        return self._turn is None
 
     def finish(self) -> list[dict[str, Any]]:
         """Close the last turn and return the messages."""
@@ -90,13 +95,13 @@ class Transcript:
         elif role in INPUT_ROLES:
             self._add_input_message(role, item, field)
         else:
-            self._problems.add(f"{field}.role", f"{role!r} is no role of a message")
+            self.problems.add(f"{field}.role", f"{role!r} is no role of a message")
 
     def _add_input_message(self, role: str, item: Mapping[str, Any], field: str) -> None:
         self._close_turn()
-        if role == "developer" and self._dialect.replace_developer_role_with_system:
+        if role == "developer" and self.dialect.replace_developer_role_with_system:
             role = "system"
-        content = convert_content_to_chat(item.get("content"), f"{field}.content", self._problems)
+        content = convert_content_to_chat(item.get("content"), f"{field}.content", self.problems)
         self.messages.append({"role": role, "content": content, **present(item, "name")})
 
     def _add_assistant_message(self, item: Mapping[str, Any], field: str) -> None:
@@ -109,22 +114,22 @@ class Transcript:
     def _assistant_content(self, content: object, field: str) -> str | list[dict[str, Any]] | None:
         if content is None or isinstance(content, str):
             return content
-        parts = convert_parts_to_chat(content, f"{field}.content", self._problems)
+        parts = convert_parts_to_chat(content, f"{field}.content", self.problems)
         if all(part.get("type") == "text" for part in parts):
             return "".join(part["text"] for part in parts) if parts else None
         return parts
 
     def _add_reasoning(self, item: Mapping[str, Any], field: str) -> None:
-        if self._dialect.drop_input_reasoning_items:
-            self._problems.note("dropped_reasoning", field, "left out, as the configuration says")
+        if self.dialect.drop_input_reasoning_items:
+            self.problems.note("dropped_reasoning", field, "left out, as the configuration says")
             return
         texts = self._read_reasoning_texts(item, field)
         if item.get("encrypted_content") is not None:
             where = f"{field}.encrypted_content"
             if not texts:
-                self._problems.add(where, "only the engine that wrote it can read it")
+                self.problems.add(where, "only the engine that wrote it can read it")
                 return
-            self._problems.note("unused_encrypted_reasoning", where, "the plain text was sent")
+            self.problems.note("unused_encrypted_reasoning", where, "the plain text was sent")
         if not any(texts):
             return
         turn = self._turn
@@ -137,26 +142,26 @@ class Transcript:
         key = "content" if item.get("content") else "summary"
         parts = item.get(key) or []
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-            self._problems.add(f"{field}.{key}", "must be a list of objects with `text`")
+            self.problems.add(f"{field}.{key}", "must be a list of objects with `text`")
             return []
         return [
-            require_text(part, "text", f"{field}.{key}[{i}]", self._problems) for i, part in enumerate(parts)
+            require_text(part, "text", f"{field}.{key}[{i}]", self.problems) for i, part in enumerate(parts)
         ]
 
     def _add_call(self, item: Mapping[str, Any], field: str) -> None:
         turn = self._turn or self._open_turn()
-        name = require_text(item, "name", field, self._problems)
-        call_id = require_text(item, "call_id", field, self._problems)
-        arguments = require_text(item, "arguments", field, self._problems)
-        policy, where = self._dialect.bad_arguments, f"{field}.arguments"
-        arguments = check_arguments(arguments, policy, where, self._problems)
+        name = require_text(item, "name", field, self.problems)
+        call_id = require_text(item, "call_id", field, self.problems)
+        arguments = require_text(item, "arguments", field, self.problems)
+        policy, where = self.dialect.bad_arguments, f"{field}.arguments"
+        arguments = check_arguments(arguments, policy, where, self.problems)
         function = {"name": name, "arguments": arguments}
         turn.calls.append({"id": call_id, "type": "function", "function": function})
 
     def _add_output(self, item: Mapping[str, Any], field: str) -> None:
         self._close_turn()
-        output = convert_content_to_chat(item.get("output"), f"{field}.output", self._problems)
-        call_id = require_text(item, "call_id", field, self._problems)
+        output = convert_content_to_chat(item.get("output"), f"{field}.output", self.problems)
+        call_id = require_text(item, "call_id", field, self.problems)
         message = {"role": "tool", "tool_call_id": call_id, "content": output, **present(item, "name")}
         self.messages.append(message)
 
@@ -170,7 +175,7 @@ class Transcript:
     def _close_turn(self) -> None:
         turn, self._turn = self._turn, None
         if turn is not None:
-            self.messages.append(_build_message(turn, self._dialect))
+            self.messages.append(_build_message(turn, self.dialect))
 
 
 def guess_kind(item: Mapping[str, Any]) -> str | None:

@@ -34,6 +34,7 @@ from nemo_gym.responses._request_fields import (
     put_limit,
 )
 from nemo_gym.responses.dialects import VLLM, Dialect
+from nemo_gym.responses.known_beginning import KnownBeginning
 from nemo_gym.responses.metadata_extras import put_metadata
 from nemo_gym.responses.problems import ConversionProblems, Converted
 from nemo_gym.responses.tools import convert_tool_choice_to_chat, convert_tools_to_chat, put_tools
@@ -46,14 +47,16 @@ _Section: TypeAlias = Callable[[Mapping[str, Any], _Json, ConversionProblems], N
 _REFUSED = {**RESPONSES_ONLY, "n": CHAT_ONLY["n"]}
 
 
-def build_chat_request(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
+def build_chat_request(
+    params: Mapping[str, Any], dialect: Dialect = VLLM, known: KnownBeginning | None = None
+) -> Converted:
     """Return the chat request body for a Responses create-params body, without `stream`.
 
-    Raises `InputError` that names every field that chat cannot express.
+    `known`: that of an earlier request of the session, which is brought up to date. Raises `InputError` that names
+    every field that chat cannot express.
     """
     problems = ConversionProblems()
-    transcript = Transcript(dialect, problems)
-    body: _Json = {"messages": _build_messages(params, transcript, problems)}
+    body: _Json = {"messages": _build_messages(params, dialect, problems, known)}
     carry_fields(params, body, _SECTIONED, _REFUSED, problems)
     for section in _SECTIONS:
         section(params, body, problems)
@@ -64,8 +67,12 @@ def build_chat_request(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Co
 
 
 def _build_messages(
-    params: Mapping[str, Any], transcript: Transcript, problems: ConversionProblems
+    params: Mapping[str, Any],
+    dialect: Dialect,
+    problems: ConversionProblems,
+    known: KnownBeginning | None,
 ) -> list[_Json]:
+    transcript = Transcript(dialect, problems)
     instructions, given = params.get("instructions"), params.get("input")
     if isinstance(instructions, str):
         if instructions:
@@ -75,8 +82,7 @@ def _build_messages(
     if isinstance(given, str):
         transcript.messages.append({"role": "user", "content": given})
     elif isinstance(given, list):
-        for index, item in enumerate(given):
-            transcript.add(item, f"input[{index}]")
+        _add_items(transcript, given, instructions, known)
     else:
         problems.add("input", "must be a string or a list of items")
         return []
@@ -84,6 +90,26 @@ def _build_messages(
     if not messages and not problems:
         problems.add("input", "is empty, so there is nothing to answer")
     return messages
+
+
+def _add_items(
+    transcript: Transcript, items: list[Any], instructions: object, known: KnownBeginning | None
+) -> None:
+    if known is None:
+        for index, item in enumerate(items):
+            transcript.add(item, f"input[{index}]")
+        return
+    dialect, problems = transcript.dialect, transcript.problems
+    start = known.count_known(items, instructions, dialect)
+    if start:
+        transcript.messages = [*known.messages]
+    closed, messages = start, len(transcript.messages)
+    for index in range(start, len(items)):
+        transcript.add(items[index], f"input[{index}]")
+        if transcript.is_closed:
+            closed, messages = index + 1, len(transcript.messages)
+    if not problems and not problems.notes:  # a note is of every request
+        known.keep(items[:closed], transcript.messages[:messages], instructions, dialect)
 
 
 # --- Sections of the request ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
@@ -71,10 +71,12 @@ def engine_failure(
     return EngineRefusal(failure, overflow)
 
 
-def parse_answer(body: bytes, *, peer: str | None = None) -> dict[str, Any]:
+def parse_answer(
+    body: bytes, *, peer: str | None = None, parse: Callable[[bytes], Any] = orjson.loads
+) -> dict[str, Any]:
     """Return the JSON object of an engine's HTTP 200 answer. Raises `EngineError` `malformed_answer` otherwise."""
     try:
-        answer = orjson.loads(body)
+        answer = parse(body)
     except orjson.JSONDecodeError as error:
         start = body[:200].decode("utf-8", "replace")
         raise EngineError(

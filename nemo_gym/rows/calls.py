@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nemo_gym.rows.forms import AnyRow, ScoredRow
 from nemo_gym.rows.keys import RESPONSE_KEY
-from nemo_gym.rows.parts import Item, read_output
-from nemo_gym.tokens.capture import Capture
+from nemo_gym.rows.parts import Item, list_items, read_output
+from nemo_gym.tokens.capture import Capture, PromptIds
 from nemo_gym.tokens.ids import encode_ids
+from nemo_gym.tokens.light_parsing import IdText, parse_lightly
 from nemo_gym.tokens.linkage import Ledger
 from nemo_gym.tokens.reasons import UntrainedReason
 from nemo_gym.tokens.rebuilding import Rebuilding
@@ -20,10 +22,12 @@ from nemo_gym.tokens.records import (
     OUT_OF_SEQUENCE,
     RECORD_FIELD,
     CallRecord,
+    CallTokens,
     TokenForm,
     contract_tokens,
     find_tokens_fault,
     read_record,
+    unpack_ids,
 )
 from nemo_gym.tokens.segments import build_segments
 
@@ -85,14 +89,25 @@ def read_versions(row: AnyRow) -> tuple[int, int] | None:
     return (min(versions), max(versions)) if versions else None
 
 
-def token_ids_in(row: AnyRow) -> set[int]:
-    """Return the different token ids of a row, prompts and answers, in any form."""
+def token_ids_in(line: bytes) -> set[int]:
+    """Return the different token ids of a row in JSON, prompts and answers, in any form. Damaged ones are left out."""
     ids: set[int] = set()
-    for item in read_output(row):
-        record = read_record(item)
-        tokens = record.tokens if record is not None else contract_tokens(item)
-        if tokens is not None:
-            ids.update(tokens.prompt, tokens.generated)
+    later = b""
+    for item in reversed(read_output(parse_lightly(line, list_items))):
+        wire, prompt = item.get(RECORD_FIELD), item.get(CONTRACT_FIELDS[0])
+        given = wire.get("ids") if isinstance(wire, Mapping) else None
+        if isinstance(prompt, IdText) and prompt.begins(later):
+            item = {**item, CONTRACT_FIELDS[0]: None}  # the prompt of a later call has these ids
+        elif isinstance(prompt, IdText):
+            later = prompt.text
+        with suppress(ValueError, TypeError):
+            if isinstance(given, str):
+                ids.update(unpack_ids(given))
+                continue
+            tokens = CallTokens(**given) if isinstance(given, Mapping) else contract_tokens(item)
+            for values in tokens[:2] if tokens is not None else ():
+                encode_ids(values)
+                ids.update(values)
     return ids
 
 
@@ -119,8 +134,8 @@ def _foreign_record(item: Item, ledger: Ledger) -> CallRecord | None:
     masked = find_tokens_fault(tokens)
     if masked is not None:
         return CallRecord(call=ledger.add_masked(), masked=masked)
-    encoded = encode_ids(tokens.prompt), encode_ids(tokens.generated)
-    capture = Capture(*tokens, None, *encoded)
+    prompt, generated = PromptIds(encode_ids(tokens.prompt)), encode_ids(tokens.generated)
+    capture = Capture(prompt, tokens.generated, tokens.logprobs, None, generated)
     return CallRecord.from_capture(capture, ledger.add(capture))
 
 
@@ -137,7 +152,8 @@ def settle_sequence(row: ScoredRow) -> ScoredRow:
     """Return `row` with only one sequence in the contract's fields; the same object if that is already so.
 
     A model server cannot see which of its calls an agent keeps. It writes the contract's fields for the first of
-    several samples of a turn, and for each of several conversations.
+    several samples of a turn, and for each of several conversations. The ids of prompts may be text that is only
+    written again (`tokens.light_parsing`).
     """
     records = _records_in(row)
     begins = sum(record.get("sequence") is not None and record.get("base") is None for record in records)

@@ -62,6 +62,12 @@ def read_output(row: AnyRow) -> Sequence[Item]:
     return output
 
 
+def list_items(row: Any) -> list[Any]:
+    """Return the output items of a parsed row. Raises LookupError or TypeError for another value."""
+    items: list[Any] = row[RESPONSE_KEY]["output"]
+    return items
+
+
 def read_usage(row: AnyRow) -> Mapping[str, Any]:
     """Return the usage that the engine counted over all turns; empty without one."""
     usage = member(row, RESPONSE_KEY, "usage")

@@ -63,7 +63,7 @@ def wrap_for_whole_responses(app: ASGIApp) -> ASGIApp:
 
 
 class UvicornSend:
-    """uvicorn's `send` for one request, with the methods `whole` and `on_disconnect`.
+    """uvicorn's `send` for one request, with the methods `whole`, `take_body` and `on_disconnect`.
 
     uvicorn writes the head and the body of a response apart, which are two system calls of the server and often two
     wake-ups of the client. It tells of a disconnect by a message only, for which a task has to wait.
@@ -74,10 +74,15 @@ class UvicornSend:
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self.cycle = cycle
 
-    @property
-    def has_whole_request(self) -> bool:
-        """Whether the body of the request has arrived."""
-        return not self.cycle.more_body
+    def take_body(self) -> bytes | None:
+        """Return the body of the request if it has arrived, as `receive` would; else None."""
+        cycle = self.cycle
+        if cycle.more_body or cycle.disconnected or cycle.response_complete or cycle.waiting_for_100_continue:
+            return None
+        cycle.flow.resume_reading()
+        cycle.message_event.clear()
+        body, cycle.body = bytes(cycle.body), bytearray()
+        return body
 
     def __call__(self, message: Any) -> Awaitable[None]:
         cycle = self.cycle

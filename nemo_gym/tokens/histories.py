@@ -5,7 +5,9 @@ A model server keeps the digests of every open conversation, so a message takes 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -36,11 +38,35 @@ class MessageDigest(NamedTuple):
 History: TypeAlias = tuple[MessageDigest, ...]
 
 
-def digest_history(body: Mapping[str, Any], dialect: Dialect = VLLM) -> History:
-    """Return the digests of a chat request: one for its tools, which are part of the prompt, and one per message."""
+class KnownDigests:
+    """The digests of the messages of a session's last request. A message that is the same object has the same one."""
+
+    def __init__(self) -> None:
+        self._messages: list[Mapping[str, Any]] = []
+        self._digests: list[MessageDigest] = []
+        self.size = 0
+        """The approximate number of characters of the messages."""
+
+    def digest(self, messages: Sequence[Mapping[str, Any]], dialect: Dialect) -> list[MessageDigest]:
+        """Return the digests of messages."""
+        same = sum(1 for _ in takewhile(operator.truth, map(operator.is_, messages, self._messages)))
+        added = [digest_message(message, dialect) for message in messages[same:]]
+        self.size += sum(each.size for each in added) - sum(each.size for each in self._digests[same:])
+        self._messages[same:], self._digests[same:] = messages[same:], added
+        return self._digests
+
+
+def digest_history(
+    body: Mapping[str, Any], dialect: Dialect = VLLM, known: KnownDigests | None = None
+) -> History:
+    """Return the digests of a chat request: one for its tools, which are part of the prompt, and one per message.
+
+    `known`: those of the session, which are brought up to date.
+    """
     tools = body.get("tools")
     declared = [MessageDigest("tools", hash(orjson.dumps(tools)), False, 0)] if tools else []
-    return (*declared, *(digest_message(message, dialect) for message in body["messages"]))
+    digests = KnownDigests() if known is None else known
+    return (*declared, *digests.digest(body["messages"], dialect))
 
 
 def digest_message(message: Mapping[str, Any], dialect: Dialect = VLLM) -> MessageDigest:

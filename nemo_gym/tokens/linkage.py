@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import NamedTuple
 
-from nemo_gym.tokens.capture import Capture
-from nemo_gym.tokens.histories import History, common_prefix_length, is_one_conversation
-from nemo_gym.tokens.ids import ID_BYTES, IdSequence, decode_ids
+from nemo_gym.responses.known_beginning import KnownBeginning
+from nemo_gym.tokens.capture import Capture, PromptIds
+from nemo_gym.tokens.histories import History, KnownDigests, common_prefix_length, is_one_conversation
+from nemo_gym.tokens.ids import ID_BYTES, IdSequence, decode_ids, encode_ids, write_ids
+from nemo_gym.tokens.light_parsing import IdText
 from nemo_gym.tokens.reasons import DRIFT, SegmentReason
 from nemo_gym.tokens.spelling import SampledTurns
 from nemo_gym.tokens.thoughts import SampledThoughts
@@ -73,28 +75,37 @@ class _Leaf:
     continues_first: bool
     ends_turn: bool
     """False if the answer was truncated before its end-of-turn token."""
+    text: bytes | None = None
+    """The ids in JSON, if they came as text: those of the next prompt are compared with it before they are parsed."""
+
+    def __len__(self) -> int:
+        """Return the number of ids held; the text counts as so many more."""
+        return len(self.ids) + len(self.text or b"") // ID_BYTES
 
 
 class Ledger:
     """The open conversations of one session."""
 
     def __init__(self) -> None:
-        self.turns = SampledTurns()
-        self.thoughts = SampledThoughts()
-        self._leaves: list[_Leaf] = []
+        self._start_empty()
         self._calls = 0
         self._has_forgotten = False
 
     def __len__(self) -> int:
-        """Return the number of ids held."""
-        return sum(len(leaf.ids) for leaf in self._leaves)
+        """Return the number of ids held; messages and texts count as so many more."""
+        return sum(map(len, self._leaves)) + self.digests.size // ID_BYTES
 
     def forget(self) -> None:
-        """Drop all ids, sampled texts and reasoning. Later calls of this session are `unlinked`."""
-        self._leaves.clear()
+        """Drop all ids, messages, sampled texts and reasoning. Later calls of this session are `unlinked`."""
+        self._start_empty()
+        self._has_forgotten = self._calls > 0
+
+    def _start_empty(self) -> None:
         self.turns = SampledTurns()
         self.thoughts = SampledThoughts()
-        self._has_forgotten = self._calls > 0
+        self.beginning = KnownBeginning()
+        self.digests = KnownDigests()
+        self._leaves: list[_Leaf] = []
 
     def add_masked(self) -> int:
         """Count a call without ids, and return its number."""
@@ -112,20 +123,36 @@ class Ledger:
         longest = max(leaves, key=lambda leaf: len(leaf.history or ()), default=None)
         return longest.ids if longest is not None and longest.ends_turn else None
 
+    def find_known(self, text: bytes) -> PromptIds | None:
+        """Return the ids of a prompt that extends an open conversation, from their JSON; None if it extends none.
+
+        Only the ids that it adds are parsed. Raises ValueError if they are no ids.
+        """
+        begun = (leaf for leaf in self._leaves if leaf.text is not None and IdText(leaf.text).begins(text))
+        longest = max(begun, key=lambda leaf: len(leaf.ids), default=None)
+        if longest is None or longest.text is None:
+            return None
+        added = IdText(b"0" + text[len(longest.text) :]).decode()[1:]
+        written = longest.text + (b"," + write_ids(added) if added else b"")
+        return PromptIds(longest.ids.encode() + encode_ids(added), written)
+
     def add(self, capture: Capture, history: History | None = None, *, ends_turn: bool = True) -> CallLink:
         """Link a call that has ids. `history` holds the digests of its request and answer, if known."""
-        prompt, generated = capture.encoded_prompt, capture.encoded_generated
+        prompt, generated = capture.prompt.encoded, capture.encoded_generated
+        text = capture.prompt.text
+        if text is not None:
+            text = b"%b,%b" % (text, write_ids(capture.generated_ids))
         begun = (leaf for leaf in self._leaves if leaf.ids.begins(prompt))
         extended = max(begun, key=lambda leaf: len(leaf.ids), default=None)
         call = self.add_masked()
         if extended is None:
             ids = IdSequence(prompt + generated)
-            leaf = _Leaf(ids, len(prompt) // ID_BYTES, history, True, ends_turn)
+            leaf = _Leaf(ids, len(prompt) // ID_BYTES, history, True, ends_turn, text)
             return self._begin(call, leaf, prompt)
         base, kept = extended.ids.fingerprint, len(extended.ids)
         extended.ids.extend(prompt[kept * ID_BYTES :] + generated)
         extended.prompt_length, extended.history = len(prompt) // ID_BYTES, history
-        extended.ends_turn = ends_turn
+        extended.ends_turn, extended.text = ends_turn, text
         self._leaves.sort(key=lambda leaf: leaf is extended)  # most recently used last
         sequence = extended.ids.fingerprint
         return CallLink(call, sequence, base, kept, None, extended.continues_first, None, base, kept)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import struct
 from array import array
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 from nemo_gym.names import TOKEN_RECORD_KEY
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens.capture import Capture, find_logprobs_fault
-from nemo_gym.tokens.ids import ID_BYTES, decode_ids, encode_ids, little_endian
+from nemo_gym.tokens.ids import ID_BYTES, decode_ids, encode_floats, encode_ids, little_endian
+from nemo_gym.tokens.light_parsing import read_ids
 from nemo_gym.tokens.linkage import CallLink
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason, UntrainedReason
 
@@ -118,7 +119,8 @@ class CallRecord:
     @classmethod
     def from_capture(cls, capture: Capture, link: CallLink, **about: Any) -> CallRecord:
         """Return the record of a captured call. `about` holds its descriptive fields."""
-        tokens = CallTokens(capture.prompt_ids[link.kept :], capture.generated_ids, capture.logprobs)
+        added = decode_ids(capture.prompt.encoded[link.kept * ID_BYTES :])
+        tokens = CallTokens(added, capture.generated_ids, capture.logprobs)
         return cls(
             call=link.call,
             sequence=link.sequence,
@@ -176,6 +178,7 @@ def drop_tokens(item: dict[str, Any]) -> dict[str, Any]:
 def contract_tokens(item: Mapping[str, Any]) -> CallTokens | None:
     """Return the tokens in the contract's fields, with the whole prompt; None if no ids were generated."""
     prompt, generated, logprobs = (item.get(name) for name in CONTRACT_FIELDS)
+    prompt = read_ids(prompt)
     return CallTokens(prompt or [], generated, logprobs or []) if generated else None
 
 
@@ -257,13 +260,24 @@ def pack(tokens: CallTokens) -> str:
         _COUNTS.pack(len(tokens.prompt), len(tokens.generated))
         + encode_ids(tokens.prompt)
         + encode_ids(tokens.generated)
-        + _encode_floats(tokens.logprobs)
+        + encode_floats(tokens.logprobs)
     )
     return base64.b64encode(zstandard.ZstdCompressor(level=_LEVEL).compress(plain)).decode("ascii")
 
 
 def unpack(packed: str) -> CallTokens:
     """Unpack the output of `pack`. Raises ValueError for any other string."""
+    prompt, generated, logprobs = _unpack_parts(packed)
+    return CallTokens(decode_ids(prompt), decode_ids(generated), _decode_floats(logprobs))
+
+
+def unpack_ids(packed: str) -> Iterable[int]:
+    """Return all ids in the output of `pack`. Raises ValueError for any other string."""
+    prompt, generated, _ = _unpack_parts(packed)
+    return little_endian(array("I", prompt + generated))
+
+
+def _unpack_parts(packed: str) -> tuple[bytes, bytes, bytes]:
     import zstandard
 
     try:
@@ -278,13 +292,7 @@ def unpack(packed: str) -> CallTokens:
     end = middle + generated * ID_BYTES
     if len(plain) != end + generated * ID_BYTES:
         raise ValueError("not packed token ids: the counts and the length disagree")
-    return CallTokens(
-        decode_ids(plain[_COUNTS.size : middle]), decode_ids(plain[middle:end]), _decode_floats(plain[end:])
-    )
-
-
-def _encode_floats(values: Sequence[float]) -> bytes:
-    return little_endian(array("f", values)).tobytes()
+    return plain[_COUNTS.size : middle], plain[middle:end], plain[end:]
 
 
 def _decode_floats(encoded: bytes) -> list[float]:

@@ -183,7 +183,8 @@ class VLLMModel(EngineModel):
             return await self._respond_natively(params)
         if isinstance(params.get("input"), list):
             params = {**params, "input": drop_our_fields(params["input"])}
-        body, notes = build_chat_request(params, self._dialect)
+        known = self._calls.find_beginning() if self._calls is not None else None
+        body, notes = build_chat_request(params, self._dialect, known)
         self.take_notes(notes)
         completion = await self._complete(body)
         with AttributedTo(completion.url):

@@ -130,7 +130,7 @@ async def test_each_call_of_a_row_has_its_whole_prompt(form: str) -> None:
     }
     assert {tuple(call.prompt) for call in whole} <= contexts
     sampled = {token for call in whole if call.record.tokens for token in call.record.tokens.generated}
-    assert token_ids_in(row) == sampled.union(*(call.prompt for call in whole))
+    assert token_ids_in(orjson.dumps(row)) == sampled.union(*(call.prompt for call in whole))
 
 
 @pytest.mark.parametrize("form", list(TokenForm))

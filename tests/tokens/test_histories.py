@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_gym.tokens.histories import digest_history, digest_message, list_reasoning_texts
+from nemo_gym.responses import VLLM
+from nemo_gym.tokens.histories import KnownDigests, digest_history, digest_message, list_reasoning_texts
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
@@ -40,3 +41,10 @@ def test_thoughts_are_found_in_fields_and_in_the_text() -> None:
         {"role": "assistant", "content": "y", "reasoning_content": "field"},
     ]
     assert list_reasoning_texts(messages) == ["inline", "field"]
+
+
+def test_digests_of_the_same_messages_are_known() -> None:
+    known, talk = KnownDigests(), [{"role": "user", "content": text} for text in "abc"]
+    for body in (talk[:2], talk, [talk[0], {"role": "user", "content": "x"}, talk[2]], talk[:1], []):
+        assert digest_history({"messages": body}, VLLM, known) == digest_history({"messages": body})
+        assert known.size == sum(len(message["content"]) for message in body)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nemo_gym.tokens.capture import Capture, capture_chat
 from nemo_gym.tokens.histories import MessageDigest
+from nemo_gym.tokens.ids import write_ids
+from nemo_gym.tokens.light_parsing import IdText
 from nemo_gym.tokens.linkage import MOST_LEAVES, Ledger, exact_reason, find_reason
-from nemo_gym.tokens.reasons import SegmentReason
+from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.segments import build_segments
@@ -97,3 +101,44 @@ def test_the_texts_tell_what_a_template_did() -> None:
     assert exact_reason(seen, "Snow.<|user|>Next", thoughts) is SegmentReason.REASONING_DROPPED
     assert exact_reason(seen, seen.replace(".", "!"), thoughts) is SegmentReason.REASONING_DROPPED
     assert exact_reason("Snow.", "Snow<|user|>Next", thoughts) is SegmentReason.TEMPLATE_REWRITE
+
+
+def lightly_captured(ledger: Ledger, prompt: list[int], generated: list[int]) -> Capture:
+    """Capture a call whose prompt came as text, as the model server does."""
+    message = {"generation_log_probs": [-token / 8 for token in generated]}
+    choice = {"message": message, "token_ids": generated}
+    return capture_chat(
+        {"prompt_token_ids": IdText(write_ids(prompt)), "choices": [choice]}, ledger.find_known
+    )
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [([1, 2], [1, 2, 9, 5]), ([1, 2], [1, 2, 95]), ([1, 2], [1, 2, 9]), ([1, 2], [7], [1, 2, 9, 4])],
+)
+def test_prompts_as_text_are_linked_as_lists_are(prompts: tuple[list[int], ...]) -> None:
+    by_text, by_list = Ledger(), Ledger()
+    for prompt in prompts:
+        capture = lightly_captured(by_text, prompt, [9])
+        assert (capture.prompt_ids, capture.prompt.text) == (prompt, write_ids(prompt))
+        assert by_text.add(capture) == by_list.add(captured(prompt, [9]))
+
+
+@pytest.mark.parametrize(
+    "text", [b"1,2,9,-1", b"1,2,9,x", b"1,2,9,", b"1,2,9,[3]", b"1.5", b"1,2,9,4294967296"]
+)
+def test_text_that_is_no_list_of_ids_masks_the_call(text: bytes) -> None:
+    ledger = Ledger()
+    ledger.add(lightly_captured(ledger, [1, 2], [9]))
+    choice = {"message": {"generation_log_probs": [-0.5]}, "token_ids": [3]}
+    capture = capture_chat({"prompt_token_ids": IdText(text), "choices": [choice]}, ledger.find_known)
+    assert capture == Capture(masked=MaskReason.INVALID_TOKEN_IDS)
+
+
+def test_texts_count_as_held_ids_until_they_are_forgotten() -> None:
+    ledger = Ledger()
+    ledger.add(lightly_captured(ledger, [100, 200], [300]))
+    assert len(ledger) == 3 + len(b"100,200,300") // 4
+    ledger.forget()
+    assert len(ledger) == 0
+    assert ledger.find_known(b"100,200,300,4") is None

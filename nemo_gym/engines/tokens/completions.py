@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+import orjson
+
 from nemo_gym.engines.engine import EngineAnswer, EngineRefused, UpstreamEngine
 from nemo_gym.engines.policy import ServedPolicy
 from nemo_gym.engines.record.tape import current_tape
 from nemo_gym.engines.tokens.exact_prompts import TokenFeeder
 from nemo_gym.engines.tokens.recorder import CallRecorder, EngineCall, notes_on
 from nemo_gym.responses import Finish, OverflowKind
+from nemo_gym.tokens.light_parsing import parse_lightly
 from nemo_gym.tokens.reasons import DRIFT
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 
@@ -167,7 +170,8 @@ class ChatCompletions:
             answer = await self._feeder.answer(body, seen) if seen is not None else None
             if answer is not None:
                 return answer
-        return await self._engine.post("/chat/completions", body)
+        parse = orjson.loads if self._recorder is None else _parse_lightly
+        return await self._engine.post("/chat/completions", body, parse=parse)
 
     def _shorten(self, body: dict[str, Any], refused: EngineRefused) -> dict[str, Any]:
         """Lower the token limit of `body` to the rest of the context. Raises `refused` if that cannot help."""
@@ -192,6 +196,17 @@ class ChatCompletions:
             return asked
         left = self.context_length - prompt
         return left if asked is None else min(asked, left)
+
+
+def _parse_lightly(body: bytes) -> Any:
+    """Parse a chat completion, with the ids of its prompt as text."""
+    return parse_lightly(body, _list_holders)
+
+
+def _list_holders(chat: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """Return the objects of a chat completion that may have the ids of its prompt."""
+    (choice,) = chat["choices"]
+    return chat, choice, choice["message"]
 
 
 def _build_empty_chat(finish_reason: str, model: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from nemo_gym.engines.tokens.probe import LogprobsMode
 from nemo_gym.engines.tokens.training_requests import distortions, read_sampling
 from nemo_gym.responses import Dialect, Finish, FinishKind
 from nemo_gym.responses.dialects import TRAINING_FIELDS
+from nemo_gym.responses.known_beginning import KnownBeginning
 from nemo_gym.tokens.capture import Capture, capture_chat
 from nemo_gym.tokens.histories import History, digest_history, digest_message, list_reasoning_texts
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence
@@ -142,10 +143,20 @@ class CallRecorder:
 
     def find_seen_ids(self, body: Mapping[str, Any]) -> IdSequence | None:
         """Return the token ids of the conversation that a request continues verbatim."""
-        return self.ledgers.find_continued(_session(), digest_history(body, self._dialect))
+        return self.ledgers.find_continued(_session(), self._digest(body))
+
+    def find_beginning(self) -> KnownBeginning | None:
+        """Return the beginning of the session's conversation that needs no conversion."""
+        ledger = self.ledgers.find(_session())
+        return ledger.beginning if ledger is not None else None
+
+    def _digest(self, body: Mapping[str, Any]) -> History:
+        ledger = self.ledgers.find(_session())
+        return digest_history(body, self._dialect, ledger.digests if ledger is not None else None)
 
     def _capture(self, call: EngineCall) -> Capture:
-        capture = capture_chat(call.chat)
+        ledger = self.ledgers.find(_session())
+        capture = capture_chat(call.chat) if ledger is None else capture_chat(call.chat, ledger.find_known)
         if capture.masked is None and self._logprobs_mode() is LogprobsMode.RAW and distortions(call.body):
             return Capture(masked=MaskReason.RAW_LOGPROBS)
         return capture
@@ -153,7 +164,7 @@ class CallRecorder:
     def _history(self, call: EngineCall) -> History:
         answer = call.chat["choices"][0]["message"]
         return (
-            *digest_history(call.body, self._dialect),
+            *self._digest(call.body),
             digest_message({"role": "assistant", **answer}, self._dialect),
         )
 

@@ -33,6 +33,8 @@ from nemo_gym.transport.directory import server_block
 log = logging.getLogger(__name__)
 
 _READ_S: Final = 3600.0
+_IN_A_WORKER: Final = 64_000_000
+"""Bytes of rows from which on they are read in a worker."""
 _ANSWER_S: Final = 30.0
 
 
@@ -52,24 +54,32 @@ async def write_token_texts(files: RunFiles, caller: Caller, models: Collection[
     path = next((each for each in (build_journal_path(files.rows), files.rows) if each.exists()), None)
     if path is None or not models:
         return
-    pool = WorkerPool(1)
     try:
-        ids = await pool.run(unknown_ids, path, files.token_texts, timeout_s=_READ_S)
+        ids = await _list_unknown_ids(path, files.token_texts)
         if ids:
             answers = await asyncio.gather(*(_ask(caller, model, ids) for model in models))
             await asyncio.to_thread(_add_texts, files.token_texts, _keep_agreed(answers))
     except GymError as error:
         log.info("the texts %s are not written: %s", files.token_texts, error)
+
+
+async def _list_unknown_ids(rows: Path, texts: Path) -> list[int]:
+    """Return the result of `unknown_ids`. A worker's start would take longer than reading a small file."""
+    if (await asyncio.to_thread(rows.stat)).st_size < _IN_A_WORKER:
+        return await asyncio.to_thread(unknown_ids, rows, texts)
+    pool = WorkerPool(1)
+    try:
+        return await pool.run(unknown_ids, rows, texts, timeout_s=_READ_S)
     finally:
         await pool.close()
 
 
 def unknown_ids(rows: Path, texts: Path) -> list[int]:
-    """Return the ids in a file of rows that a file of texts does not have. Runs in a worker."""
+    """Return the ids in a file of rows that a file of texts does not have."""
     known = read_token_texts(texts)
     ids: set[int] = set()
     for line in read_lines(rows):
-        ids |= token_ids_in(orjson.loads(line.content))
+        ids |= token_ids_in(line.content)
     return sorted(ids - known.keys())
 
 
