@@ -1,6 +1,6 @@
 """Inspect's own runner, run by an interpreter that has it: every sample of tasks, one after the other.
 
-python native_inspect.py '[{"task": "tasks.py@capitals", "arguments": {}, "limit": 4, "urls": ["POLICY", "ROLES"]}]'
+python native_inspect.py '[{"task": "tasks.py@capitals", "arguments": {}, "samples": ["1"], "urls": ["POLICY", "ROLES"]}]'
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def play(given):
             model_roles=dict.fromkeys(("grader", "user"), others),
             task_args=given["arguments"],
             sandbox=given["sandbox"],
-            limit=given["limit"],
+            sample_id=given["samples"],
             log_dir=logs,
             display="none",
             max_samples=1,

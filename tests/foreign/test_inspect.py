@@ -30,7 +30,12 @@ pytestmark = pytest.mark.foreign
 
 NATIVE = Path(__file__).with_name("native_inspect.py")
 TASKS = Path(__file__).with_name("packages") / "inspect_tasks" / "tasks.py"
-LIMIT, FEW = 4, 2
+EVALS = {
+    "inspect_evals/mind2web_sc": ["mind2web_sc_690dd246", "mind2web_sc_ca08c853"],
+    "inspect_evals/agent_threat_bench_memory_poison": ["mp_001", "mp_002"],
+    "inspect_evals/tau2_airline": ["0", "1"],
+}
+"""The samples of each that are played."""
 SCRIPT = """\
 - match: User Simulation Guidelines
   turns: [text: "I want to cancel my flight.", text: "###STOP###"]
@@ -112,13 +117,14 @@ async def open_gym(
 ) -> AsyncIterator[tuple[InspectGym, list[Any]]]:
     """Yield a running gym and the task rows of its environment. Its models ask as `folder`, and `folder-others`."""
     options = options or {}
-    limit = FEW if "inspect_evals/" in source else LIMIT
-    listing = await list_environment(build_program(source, options, str(FOLDER)), limit)
+    listing = await list_environment(build_program(source, options, str(FOLDER)), 1000)
     name = folder.name
     urls = {"policy_model": recorder.build_url(name), "others": recorder.build_url(f"{name}-others")}
     gym = InspectGym(folder, source, urls, options, **terms)
     async with gym.running():
-        yield gym, listing.build_rows("inspect", "agent", None, 0)
+        rows = listing.build_rows("inspect", "agent", None, 0)
+        chosen = EVALS.get(source.partition(":")[2])
+        yield gym, [row for row in rows if chosen is None or row["foreign"]["data"]["sample"] in chosen]
 
 
 async def play(
@@ -143,7 +149,7 @@ def native(
             "task": f"{file.name}@{task}" if "/" not in task else task,
             "arguments": options.get("arguments", {}),
             "sandbox": options.get("sandbox"),
-            "limit": LIMIT if "/" not in task else FEW,
+            "samples": EVALS.get(task),
             "urls": [
                 recorder.build_url(name_native(case)),
                 recorder.build_url(f"{name_native(case)}-others"),
@@ -196,7 +202,7 @@ async def test_samples_are_played_as_by_the_runner_of_inspect(
         wanted = recorder.list_prompts(f"{name_native(case)}{suffix}")
         assert recorder.list_prompts(f"{tmp_path.name}{suffix}") == wanted
     assert [row["reward"] for row in rows] == rewards
-    assert {str(row["foreign"]["data"]["sample"]) for row in rows} <= set(native[case])
+    assert {row["foreign"]["data"]["sample"] for row in rows} == set(native[case])
     for row in rows:
         compare(row, native[case][row["foreign"]["data"]["sample"]])
         calls = row["foreign_agent"]
@@ -208,7 +214,7 @@ async def test_a_scorer_without_a_model_of_its_own_is_in_no_record_of_the_policy
 ) -> None:
     (row,) = await play(tmp_path, f"inspect:{copy_tasks(tmp_path)}@graded_by_itself", recorder)
     assert row["reward"] == 1.0
-    assert row["foreign_agent"]["calls"] == {"agent": 1, "grader": 1}
+    assert row["foreign_agent"]["calls"] == {"agent": 1, "grader": 1, "user": 0}
     assert len(recorder.list_prompts(tmp_path.name)) == 1
     (asked,) = recorder.list_prompts(f"{tmp_path.name}-others")
     assert "assess" in asked[-2][1]

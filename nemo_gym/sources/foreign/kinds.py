@@ -61,8 +61,11 @@ class ForeignName(NamedTuple):
     @property
     def block(self) -> str:
         """The name of its server in a configuration."""
-        is_path = self.kind.takes_folder or self.file is not None
-        name = Path(self.name).name if is_path else self.name
+        if self.file is not None:
+            task = self.name.rpartition(".py")[2].removeprefix("@")
+            name = "_".join(dict.fromkeys(part for part in (self.file.stem, task) if part))
+        else:
+            name = Path(self.name).name if self.kind.takes_folder else self.name
         return _SLUG.sub("_", f"{self.kind.name}_{name}").strip("_").lower()
 
     def __str__(self) -> str:
