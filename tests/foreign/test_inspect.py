@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -15,16 +16,21 @@ import pytest
 
 from nemo_gym.engines.record.store import CAPTURE_DIR_KEY
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import dump_json
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
+from nemo_gym.rollouts.lookback.trajectories import read_rows
+from nemo_gym.rows.identity import identity_in
 from nemo_gym.sources.foreign.environment import ForeignServer, build_program
 from nemo_gym.sources.foreign.rows import list_environment
+from nemo_gym.sources.inspect_logs.writing import build_header, write_sample
 from nemo_gym.testing import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.foreign_agent.app import ForeignAgent
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.foreign.conftest import FOLDER
 from tests.foreign.recording import EngineRecorder, recording
+from tests.sources.atif.trajectory_rows import build_rows
 
 pytestmark = pytest.mark.foreign
 
@@ -138,11 +144,14 @@ Samples = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def native(
-    python: Path, recorder: EngineRecorder, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Samples]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of Inspect's own runner, with a folder of logs for each case."""
+    return tmp_path_factory.mktemp("native")
+
+
+@pytest.fixture(scope="module")
+def native(python: Path, recorder: EngineRecorder, folder: Path) -> dict[str, Samples]:
     """The samples of every case as Inspect's own runner plays them."""
-    folder = tmp_path_factory.mktemp("native")
     file = copy_tasks(folder)
     asked = [
         {
@@ -150,6 +159,8 @@ def native(
             "arguments": options.get("arguments", {}),
             "sandbox": options.get("sandbox"),
             "samples": EVALS.get(task),
+            "logs": str(folder / name_native(case)),
+            "format": "json" if case in JSON_LOGS else "eval",
             "urls": [
                 recorder.build_url(name_native(case)),
                 recorder.build_url(f"{name_native(case)}-others"),
@@ -189,6 +200,10 @@ CASES: dict[str, tuple[str, dict[str, Any], list[float]]] = {
     "a poisoned memory": ("inspect_evals/agent_threat_bench_memory_poison", {"value": "utility"}, [0.0, 0.0]),
     "an airline": ("inspect_evals/tau2_airline", {}, [0.0, 0.0]),
 }
+
+
+JSON_LOGS = ("tools", "a grader")
+"""The others have logs in Inspect's own form."""
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -306,3 +321,46 @@ async def test_a_mistake_is_told_before_anything_starts(mistake: str, tmp_path: 
     with pytest.raises(ConfigError) as raised:
         await list_environment(build_program(source, options, str(FOLDER)), 1)
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_log_of_inspect_is_rows(case: str, folder: Path, native: dict[str, Samples]) -> None:
+    (log,) = (folder / name_native(case)).iterdir()
+    assert log.suffix == (".json" if case in JSON_LOGS else ".eval")
+    found = read_rows(log)
+    assert (len(found.rows), found.ours) == (len(native[case]), 0)
+    samples = {row["_ng_foreign"]["trajectory"]: row for row in found.rows}
+    for name, sample in native[case].items():
+        row = samples[name]
+        items = [*row["responses_create_params"]["input"], *row["response"]["output"]]
+        assert [text for text in map(read_text, items) if text] == sample["texts"]
+        if len(sample["scores"]) == 1:
+            assert [row["reward"]] == [*sample["scores"].values()]
+        else:
+            assert found.lost["scores.match"] + found.lost["scores.agent_threat_bench_scorer"] == len(samples)
+
+
+def read_text(item: dict[str, Any]) -> str:
+    content = item.get("output", item.get("content") or "")
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+_READ = """
+import json, sys
+from inspect_ai.log import read_eval_log
+assert read_eval_log(sys.argv[1], header_only=True).status == "success"
+log = read_eval_log(sys.argv[1])
+print(json.dumps([[s.id, s.epoch, s.scores["reward"].value, [m.text for m in s.messages]] for s in log.samples]))
+"""
+
+
+def test_inspect_reads_a_log_of_ours(tmp_path: Path, python: Path) -> None:
+    rows = [row for row in asyncio.run(build_rows()) if identity_in(row) is not None]
+    samples = [write_sample(row).content for row in rows]
+    (tmp_path / "log.json").write_bytes(dump_json({**build_header(), "samples": samples}))
+    printed = subprocess.check_output([str(python), "-c", _READ, str(tmp_path / "log.json")], text=True)
+    found = json.loads(printed)
+    assert len(found) >= 100
+    for row, sample, (name, epoch, reward, texts) in zip(rows, samples, found, strict=True):
+        assert (name, epoch, reward) == (sample["id"], sample["epoch"], row["reward"])
+        assert len(texts) == len(sample["messages"])
