@@ -114,6 +114,8 @@ class InspectTasks:
         self._scorer, self._value = choose_score(task, options)
         stated = [*(task.model_roles or {}), *(options.get("roles") or ())]
         self._roles = sorted({GRADER, *stated, *find_model_roles(self._source.list_sources())})
+        if POLICY in self._roles:
+            raise HostError("unsupported", f"a model role {POLICY!r} cannot be told from the policy's seat")
 
     def describe(self) -> dict[str, Any]:
         package = self._source.describe_package()
@@ -179,7 +181,7 @@ class InspectTasks:
         scores = {name: score.value for name, score in (played.scores or {}).items()}
         return {
             "rewards": {POLICY: self._read_reward(scores)},
-            "metrics": {POLICY: {**read_numbers(scores), "messages": len(played.messages)}},
+            "metrics": {POLICY: {"messages": len(played.messages), **read_numbers(scores)}},
             "end": describe_end(played),
             "calls_seen": attempt.calls,
             "native": describe_sample(played, sample),
