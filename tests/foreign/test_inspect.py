@@ -198,7 +198,7 @@ CASES: dict[str, tuple[str, dict[str, Any], list[float]]] = {
     "a user": ("conversation", {}, [1.0]),
     "a web page": ("inspect_evals/mind2web_sc", {"sandbox": "local"}, [0.0, 0.0]),
     "a poisoned memory": ("inspect_evals/agent_threat_bench_memory_poison", {"value": "utility"}, [0.0, 0.0]),
-    "an airline": ("inspect_evals/tau2_airline", {}, [0.0, 0.0]),
+    "an airline": ("inspect_evals/tau2_airline", {}, [1.0, 1.0]),
 }
 
 
