@@ -22,7 +22,7 @@ NOT_RUN = {
     "continue_fork_rewind.md": 1,  # a harness or environment that prints durations
     "foreign_environments.md": 2,  # the package index
     "from_aviary.md": 3,  # the package index, the rows of a run
-    "from_inspect.md": 1,
+    "from_inspect.md": 4,  # the package index, Inspect's packages, a log of Inspect, the rows of a run
     "from_nemo_gym.md": 1,
     "from_openenv.md": 4,  # the package index, the rows of a run, a server, OpenEnv
     "from_ors.md": 3,  # a server, the package index, the rows of a run

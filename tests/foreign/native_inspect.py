@@ -1,6 +1,6 @@
-"""Inspect's own runner, run by an interpreter that has it: every sample of tasks, one after the other.
+"""Inspect's own runner, run by an interpreter that has it: samples of tasks, one after the other, and their logs.
 
-python native_inspect.py '[{"task": "tasks.py@capitals", "arguments": {}, "limit": 4, "urls": ["POLICY", "ROLES"]}]'
+python native_inspect.py '[{"task": "tasks.py@capitals", "arguments": {}, "urls": ["POLICY", "ROLES"], …}]'
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import tempfile
 
 from inspect_ai import eval as evaluate
 from inspect_ai.model import get_model
@@ -25,6 +24,7 @@ def describe(sample):
         "scores": scores,
         "limit": sample.limit.type if sample.limit else None,
         "messages": len(sample.messages),
+        "texts": [message.text for message in sample.messages if message.text],
         "is_error": sample.error is not None,
     }
 
@@ -34,21 +34,21 @@ def play(given):
     policy, others = (
         get_model("openai-api/gym/policy", base_url=url, api_key="none") for url in given["urls"]
     )
-    with tempfile.TemporaryDirectory() as logs:
-        [log] = evaluate(
-            given["task"],
-            model=policy,
-            model_roles=dict.fromkeys(("grader", "user"), others),
-            task_args=given["arguments"],
-            sandbox=given["sandbox"],
-            limit=given["limit"],
-            log_dir=logs,
-            display="none",
-            max_samples=1,
-            fail_on_error=False,
-            max_retries=0,
-        )
-        return {str(sample.id): describe(sample) for sample in log.samples or ()}
+    [log] = evaluate(
+        given["task"],
+        model=policy,
+        model_roles=dict.fromkeys(("grader", "user"), others),
+        task_args=given["arguments"],
+        sandbox=given["sandbox"],
+        sample_id=given["samples"],
+        log_dir=given["logs"],
+        log_format=given["format"],
+        display="none",
+        max_samples=1,
+        fail_on_error=False,
+        max_retries=0,
+    )
+    return {str(sample.id): describe(sample) for sample in log.samples or ()}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -15,22 +16,32 @@ import pytest
 
 from nemo_gym.engines.record.store import CAPTURE_DIR_KEY
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import dump_json
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
+from nemo_gym.rollouts.lookback.trajectories import read_rows
+from nemo_gym.rows.identity import identity_in
 from nemo_gym.sources.foreign.environment import ForeignServer, build_program
 from nemo_gym.sources.foreign.rows import list_environment
+from nemo_gym.sources.inspect_logs.writing import build_header, write_sample
 from nemo_gym.testing import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.foreign_agent.app import ForeignAgent
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.foreign.conftest import FOLDER
 from tests.foreign.recording import EngineRecorder, recording
+from tests.sources.atif.trajectory_rows import build_rows
 
 pytestmark = pytest.mark.foreign
 
 NATIVE = Path(__file__).with_name("native_inspect.py")
 TASKS = Path(__file__).with_name("packages") / "inspect_tasks" / "tasks.py"
-LIMIT, FEW = 4, 2
+EVALS = {
+    "inspect_evals/mind2web_sc": ["mind2web_sc_690dd246", "mind2web_sc_ca08c853"],
+    "inspect_evals/agent_threat_bench_memory_poison": ["mp_001", "mp_002"],
+    "inspect_evals/tau2_airline": ["0", "1"],
+}
+"""The samples of each that are played."""
 SCRIPT = """\
 - match: User Simulation Guidelines
   turns: [text: "I want to cancel my flight.", text: "###STOP###"]
@@ -112,13 +123,14 @@ async def open_gym(
 ) -> AsyncIterator[tuple[InspectGym, list[Any]]]:
     """Yield a running gym and the task rows of its environment. Its models ask as `folder`, and `folder-others`."""
     options = options or {}
-    limit = FEW if "inspect_evals/" in source else LIMIT
-    listing = await list_environment(build_program(source, options, str(FOLDER)), limit)
+    listing = await list_environment(build_program(source, options, str(FOLDER)), 1000)
     name = folder.name
     urls = {"policy_model": recorder.build_url(name), "others": recorder.build_url(f"{name}-others")}
     gym = InspectGym(folder, source, urls, options, **terms)
     async with gym.running():
-        yield gym, listing.build_rows("inspect", "agent", None, 0)
+        rows = listing.build_rows("inspect", "agent", None, 0)
+        chosen = EVALS.get(source.partition(":")[2])
+        yield gym, [row for row in rows if chosen is None or row["foreign"]["data"]["sample"] in chosen]
 
 
 async def play(
@@ -132,18 +144,23 @@ Samples = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def native(
-    python: Path, recorder: EngineRecorder, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Samples]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of Inspect's own runner, with a folder of logs for each case."""
+    return tmp_path_factory.mktemp("native")
+
+
+@pytest.fixture(scope="module")
+def native(python: Path, recorder: EngineRecorder, folder: Path) -> dict[str, Samples]:
     """The samples of every case as Inspect's own runner plays them."""
-    folder = tmp_path_factory.mktemp("native")
     file = copy_tasks(folder)
     asked = [
         {
             "task": f"{file.name}@{task}" if "/" not in task else task,
             "arguments": options.get("arguments", {}),
             "sandbox": options.get("sandbox"),
-            "limit": LIMIT if "/" not in task else FEW,
+            "samples": EVALS.get(task),
+            "logs": str(folder / name_native(case)),
+            "format": "json" if case in JSON_LOGS else "eval",
             "urls": [
                 recorder.build_url(name_native(case)),
                 recorder.build_url(f"{name_native(case)}-others"),
@@ -181,8 +198,12 @@ CASES: dict[str, tuple[str, dict[str, Any], list[float]]] = {
     "a user": ("conversation", {}, [1.0]),
     "a web page": ("inspect_evals/mind2web_sc", {"sandbox": "local"}, [0.0, 0.0]),
     "a poisoned memory": ("inspect_evals/agent_threat_bench_memory_poison", {"value": "utility"}, [0.0, 0.0]),
-    "an airline": ("inspect_evals/tau2_airline", {}, [0.0, 0.0]),
+    "an airline": ("inspect_evals/tau2_airline", {}, [1.0, 1.0]),
 }
+
+
+JSON_LOGS = ("tools", "a grader")
+"""The others have logs in Inspect's own form."""
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -194,9 +215,11 @@ async def test_samples_are_played_as_by_the_runner_of_inspect(
     rows = await play(tmp_path, f"inspect:{source}", recorder, options)
     for suffix in ("", "-others"):
         wanted = recorder.list_prompts(f"{name_native(case)}{suffix}")
-        assert recorder.list_prompts(f"{tmp_path.name}{suffix}") == wanted
+        asked = recorder.list_prompts(f"{tmp_path.name}{suffix}")
+        # A prompt has all before it, and Inspect plays samples that are shuffled in any order.
+        assert sorted(map(json.dumps, asked)) == sorted(map(json.dumps, wanted))
     assert [row["reward"] for row in rows] == rewards
-    assert {str(row["foreign"]["data"]["sample"]) for row in rows} <= set(native[case])
+    assert {row["foreign"]["data"]["sample"] for row in rows} == set(native[case])
     for row in rows:
         compare(row, native[case][row["foreign"]["data"]["sample"]])
         calls = row["foreign_agent"]
@@ -208,7 +231,7 @@ async def test_a_scorer_without_a_model_of_its_own_is_in_no_record_of_the_policy
 ) -> None:
     (row,) = await play(tmp_path, f"inspect:{copy_tasks(tmp_path)}@graded_by_itself", recorder)
     assert row["reward"] == 1.0
-    assert row["foreign_agent"]["calls"] == {"agent": 1, "grader": 1}
+    assert row["foreign_agent"]["calls"] == {"agent": 1, "grader": 1, "user": 0}
     assert len(recorder.list_prompts(tmp_path.name)) == 1
     (asked,) = recorder.list_prompts(f"{tmp_path.name}-others")
     assert "assess" in asked[-2][1]
@@ -300,3 +323,46 @@ async def test_a_mistake_is_told_before_anything_starts(mistake: str, tmp_path: 
     with pytest.raises(ConfigError) as raised:
         await list_environment(build_program(source, options, str(FOLDER)), 1)
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_log_of_inspect_is_rows(case: str, folder: Path, native: dict[str, Samples]) -> None:
+    (log,) = (folder / name_native(case)).iterdir()
+    assert log.suffix == (".json" if case in JSON_LOGS else ".eval")
+    found = read_rows(log)
+    assert (len(found.rows), found.ours) == (len(native[case]), 0)
+    samples = {row["_ng_foreign"]["trajectory"]: row for row in found.rows}
+    for name, sample in native[case].items():
+        row = samples[name]
+        items = [*row["responses_create_params"]["input"], *row["response"]["output"]]
+        assert [text for text in map(read_text, items) if text] == sample["texts"]
+        if len(sample["scores"]) == 1:
+            assert [row["reward"]] == [*sample["scores"].values()]
+        else:
+            assert found.lost["scores.match"] + found.lost["scores.agent_threat_bench_scorer"] == len(samples)
+
+
+def read_text(item: dict[str, Any]) -> str:
+    content = item.get("output", item.get("content") or "")
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+_READ = """
+import json, sys
+from inspect_ai.log import read_eval_log
+assert read_eval_log(sys.argv[1], header_only=True).status == "success"
+log = read_eval_log(sys.argv[1])
+print(json.dumps([[s.id, s.epoch, s.scores["reward"].value, [m.text for m in s.messages]] for s in log.samples]))
+"""
+
+
+def test_inspect_reads_a_log_of_ours(tmp_path: Path, python: Path) -> None:
+    rows = [row for row in asyncio.run(build_rows()) if identity_in(row) is not None]
+    samples = [write_sample(row).content for row in rows]
+    (tmp_path / "log.json").write_bytes(dump_json({**build_header(), "samples": samples}))
+    printed = subprocess.check_output([str(python), "-c", _READ, str(tmp_path / "log.json")], text=True)
+    found = json.loads(printed)
+    assert len(found) >= 100
+    for row, sample, (name, epoch, reward, texts) in zip(rows, samples, found, strict=True):
+        assert (name, epoch, reward) == (sample["id"], sample["epoch"], row["reward"])
+        assert len(texts) == len(sample["messages"])

@@ -89,8 +89,11 @@ class ForeignName(NamedTuple):
         name = self.name
         if self.is_remote:
             name = name.partition("://")[2]
-        elif self.form != "name":
-            name = Path(name).name
+        elif self.file is not None:
+            task = name.rpartition(".py")[2].removeprefix("@")
+            name = "_".join(dict.fromkeys(part for part in (self.file.stem, task) if part))
+        elif self.folder is not None:
+            name = self.folder.name
         return _SLUG.sub("_", f"{self.kind.name}_{name}").strip("_").lower()
 
     def __str__(self) -> str:

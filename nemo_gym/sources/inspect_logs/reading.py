@@ -6,6 +6,7 @@ from 3.14 on, so that here it finds the members alone.
 
 from __future__ import annotations
 
+import json
 import struct
 import zipfile
 from collections import Counter
@@ -64,7 +65,7 @@ def is_log(path: Path) -> bool:
     if path.suffix == ".eval":
         return zipfile.is_zipfile(path)
     try:
-        whole = parse_json(path.read_bytes())
+        whole = _load(path.read_bytes())
     except ValueError:
         return False
     return isinstance(member(whole, "eval", "task"), str) and isinstance(member(whole, "status"), str)
@@ -197,10 +198,18 @@ def _read_member(file: BinaryIO, about: zipfile.ZipInfo) -> bytes:
     return zstandard.ZstdDecompressor().decompressobj().decompress(compressed)
 
 
+def _load(content: bytes) -> Any:
+    """Return JSON in which numbers may be NaN, as Inspect writes metrics. Raises ValueError."""
+    try:
+        return parse_json(content)
+    except orjson.JSONDecodeError:
+        return json.loads(content)
+
+
 def _parse(content: bytes, place: str) -> Any:
     try:
-        whole = parse_json(content)
-    except orjson.JSONDecodeError as error:
+        whole = _load(content)
+    except ValueError as error:
         raise ConfigError(f"{place} is no JSON: {error}", code="invalid_trajectory") from error
     if not isinstance(whole, dict):
         raise ConfigError(f"{place} is no object", code="invalid_trajectory")

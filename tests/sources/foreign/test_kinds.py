@@ -68,7 +68,8 @@ def test_a_name_may_be_a_file_with_a_task(name: str, tmp_path: Path, monkeypatch
     assert named is not None
     file, _, task = name.partition("@")
     assert (named.name, named.file) == (str(tmp_path / name), tmp_path / file)
-    assert named.block == f"inspect_tasks_py{'_sums' if task else ''}"
+    assert named.block == f"inspect_tasks{'_sums' if task else ''}"
+    assert named._replace(name="/a/sums.py@sums").block == "inspect_sums"
 
 
 def test_a_name_of_a_package_is_no_file() -> None:

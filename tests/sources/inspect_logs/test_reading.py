@@ -66,6 +66,13 @@ def test_a_reward_is_never_chosen_among_scores(
     assert sample.lost == lost
 
 
+def test_a_score_that_is_no_number_is_no_reward(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "a.json", build_sample(scores={"match": {"value": float("nan")}}))
+    assert "NaN" in path.read_text()
+    (sample,) = read_samples(path)
+    assert "reward" not in read_trajectory(sample.trajectory, "here").row
+
+
 def test_a_sample_with_an_error_has_no_verdict(tmp_path: Path) -> None:
     failed = build_sample(error={"message": "it broke"})
     (sample,) = read_samples(write_json(tmp_path / "a.json", failed))

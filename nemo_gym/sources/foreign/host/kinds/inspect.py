@@ -14,6 +14,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import random
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -105,6 +106,7 @@ class InspectTasks:
             raise HostError("unsupported", f"the sandbox {options['sandbox']!r} is not here, only 'local'")
         self._options = options
         self._source = TaskSource(name)
+        random.seed(0)  # of a task that shuffles its samples without a seed
         task = self._load()
         check_arguments(self._source.spec, options.get("arguments") or {})
         self._samples = list_samples(task)
@@ -112,6 +114,8 @@ class InspectTasks:
         self._scorer, self._value = choose_score(task, options)
         stated = [*(task.model_roles or {}), *(options.get("roles") or ())]
         self._roles = sorted({GRADER, *stated, *find_model_roles(self._source.list_sources())})
+        if POLICY in self._roles:
+            raise HostError("unsupported", f"a model role {POLICY!r} cannot be told from the policy's seat")
 
     def describe(self) -> dict[str, Any]:
         package = self._source.describe_package()
@@ -169,6 +173,7 @@ class InspectTasks:
                 max_retries=0,
                 fail_on_error=False,
                 retry_on_error=0,
+                score_on_error=False,
                 acp_server=False,
                 ctl_server=False,
             )
@@ -176,7 +181,7 @@ class InspectTasks:
         scores = {name: score.value for name, score in (played.scores or {}).items()}
         return {
             "rewards": {POLICY: self._read_reward(scores)},
-            "metrics": {POLICY: {**read_numbers(scores), "messages": len(played.messages)}},
+            "metrics": {POLICY: {"messages": len(played.messages), **read_numbers(scores)}},
             "end": describe_end(played),
             "calls_seen": attempt.calls,
             "native": describe_sample(played, sample),
@@ -294,7 +299,10 @@ def list_samples(task: Task) -> dict[str, Sample]:
 
 
 def digest_sample(sample: Sample) -> str:
+    """Return a digest of the whole sample, without the random ids of its messages."""
     whole = sample.model_dump(mode="json", exclude={"id"}, fallback=str)
+    if not isinstance(sample.input, str):
+        whole["input"] = [{**message, "id": None} for message in whole["input"]]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -365,12 +373,16 @@ def find_sample(log: EvalLog, attempt: Attempt) -> EvalSample:
         raise attempt.problem
     if error is not None:
         told = error.message
-        if attempt.is_scoring:
+        if sample is not None and has_scorers_begun(sample):
             raise HostError("verifier_error", f"the scorer raised {told}")
         raise HostError("environment_error", f"the sample has the error {told}", retryable=True)
     if sample is None:
         raise HostError("environment_error", f"Inspect gave no sample ({log.status})", retryable=True)
     return sample
+
+
+def has_scorers_begun(sample: EvalSample) -> bool:
+    return any(event.event == "span_begin" and event.name == "scorers" for event in sample.events)
 
 
 def describe_end(sample: EvalSample) -> dict[str, Any]:
