@@ -45,6 +45,8 @@ OTHER_OBJECTS = {
     "nemo_gym/sources/foreign/host/kinds/aviary.py": "a member of a message",
     "nemo_gym/sources/foreign/host/kinds/openenv.py": "a member of a message",
     "nemo_gym/sources/foreign/host/kinds/textarena.py": "a member of a message",
+    "nemo_gym/sources/reading.py": "the type of a Responses object",
+    "nemo_gym/sources/verifiers_traces.py": "a member of a trace",
     "nemo_gym/sources/task_folders/rewards.py": "a name in the file of a verifier",
     "nemo_gym/sources/task_folders/trial.py": "a parameter of a verifier's program",
     "nemo_gym/sources/task_folders/verifier_shim.py": "a parameter of a verifier's program",
