@@ -27,7 +27,6 @@ TESTED_ELSEWHERE = {
     "launch/_script.py": "tests/launch/test_spawners.py runs it for every server of its own interpreter",
     "sources/foreign/host/kinds/aviary.py": "tests/foreign/test_aviary.py needs aviary's packages",
     "sources/foreign/host/kinds/openenv.py": "tests/foreign/test_openenv.py needs OpenEnv's packages",
-    "sources/foreign/host/kinds/ors.py": "tests/foreign/test_ors.py needs the packages of Open Reward Standard",
     "sources/foreign/host/kinds/textarena.py": "tests/foreign/test_textarena.py needs TextArena's packages",
     "testing/tiny_model.py": "tests/train needs it, and torch",
     "testing/transformers_engine.py": "tests/train needs it, and torch",
