@@ -29,7 +29,6 @@ TESTED_ELSEWHERE = {
     "sources/foreign/host/inspect_models.py": "tests/foreign/test_inspect.py needs Inspect's packages",
     "sources/foreign/host/kinds/inspect.py": "tests/foreign/test_inspect.py needs Inspect's packages",
     "sources/foreign/host/kinds/openenv.py": "tests/foreign/test_openenv.py needs OpenEnv's packages",
-    "sources/foreign/host/kinds/ors.py": "tests/foreign/test_ors.py needs the packages of Open Reward Standard",
     "sources/foreign/host/kinds/textarena.py": "tests/foreign/test_textarena.py needs TextArena's packages",
     "sources/foreign/host/kinds/verifiers.py": "tests/foreign/test_verifiers.py needs verifiers' packages",
     "sources/foreign/host/kinds/verifiers_cast.py": "tests/foreign/test_verifiers.py needs verifiers' packages",

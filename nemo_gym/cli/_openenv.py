@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from nemo_gym.config.servers import ServerInstance
     from nemo_gym.launch.gym import RunningGym
     from nemo_gym.launch.serving import WhileUp
+    from nemo_gym.sources.openenv.server import OpenEnvServer
     from nemo_gym.sources.openenv.tasks import TaskSplits
+    from nemo_gym.transport.server_client import ServerClient
 
 UNUSED_URL = "http://policy.invalid/v1"
 """The URL of a policy that the command line does not name. The client of OpenEnv is the policy."""
@@ -116,8 +118,6 @@ async def serve_openenv(
     """Serve until it is cancelled. Raises `ConfigError` for an environment whose steps are scored by itself."""
     from aiohttp import web
 
-    from nemo_gym.serving.browser_requests import BrowserCheck
-    from nemo_gym.sources.openenv.server import OpenEnvServer
     from nemo_gym.tls import read_ca, server_context, uses_tls
     from nemo_gym.transport import HttpTransport
     from nemo_gym.transport.server_client import ServerClient
@@ -125,9 +125,32 @@ async def serve_openenv(
     transport = gym.transport or HttpTransport(ca=read_ca(gym.config))
     client = ServerClient.connect(gym.config, transport=transport, token=gym.token)
     await refuse_step_style(client, environment.name)
-    host = address[0]
+    app = build_server(environment, tasks, client, address[0], gym).build_app()
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        listening = listen(*address)
+        port = listening.getsockname()[1]
+        await web.SockSite(runner, listening, ssl_context=server_context(gym.config)).start()
+        scheme = "https" if uses_tls(gym.config) else "http"
+        counted = ", ".join(f"{name} {len(rows)}" for name, rows in tasks.rows.items())
+        announce(f"OpenEnv: {environment.name} at {scheme}://{address[0]}:{port} (tasks: {counted})")
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+        if gym.transport is None:
+            await transport.close()
+
+
+def build_server(
+    environment: ServerInstance, tasks: TaskSplits, client: ServerClient, host: str, gym: RunningGym
+) -> OpenEnvServer:
+    """Return the server, which requires the run's token where other machines can reach it."""
+    from nemo_gym.serving.browser_requests import BrowserCheck
+    from nemo_gym.sources.openenv.server import OpenEnvServer
+
     is_guarded = not is_loopback(host) and not gym.config.get(OPEN_NETWORK)
-    server = OpenEnvServer(
+    return OpenEnvServer(
         client,
         environment.name,
         tasks,
@@ -136,23 +159,9 @@ async def serve_openenv(
         token=gym.token if is_guarded else None,
         browsers=BrowserCheck([host, *(gym.config.get(ALLOWED_HOSTS) or ())]),
     )
-    runner = web.AppRunner(server.build_app(), access_log=None)
-    await runner.setup()
-    try:
-        listening = listen(*address)
-        port = listening.getsockname()[1]
-        await web.SockSite(runner, listening, ssl_context=server_context(gym.config)).start()
-        scheme = "https" if uses_tls(gym.config) else "http"
-        counted = ", ".join(f"{name} {len(rows)}" for name, rows in tasks.rows.items())
-        announce(f"OpenEnv: {environment.name} at {scheme}://{host}:{port} (tasks: {counted})")
-        await asyncio.Event().wait()
-    finally:
-        await runner.cleanup()
-        if gym.transport is None:
-            await transport.close()
 
 
-async def refuse_step_style(client: Any, name: str) -> None:
+async def refuse_step_style(client: ServerClient, name: str) -> None:
     """Raise `ConfigError` for an environment that `gymnasium_agent` plays: `/verify` does not score it."""
     described = await (await client.get(name, "/openapi.json")).json()
     if "/step" in described.get("paths", {}):

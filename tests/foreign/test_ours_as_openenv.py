@@ -14,7 +14,7 @@ from tests.foreign.ours import EXAMPLES, LAZY, read_gold, run_agent, running_eng
 
 pytestmark = pytest.mark.foreign
 
-CLIENT = Path(__file__).with_name("openenv_client.py")
+CLIENT = Path(__file__).with_name("native_openenv_client.py")
 ANNOUNCED = r"OpenEnv: \w+ at (http://127\.0\.0\.1:\d+)"
 
 

@@ -174,6 +174,9 @@ MISTAKES = {
     "textarena:": "textarena:",
     "openenv:there/is/none": "There is no folder",
     "openenv:.": "has no openenv.yaml",
+    "ors:there/is/none": "There is no folder",
+    "ors:http://127.0.0.1:1": "cannot be reached",
+    "ors:http://user:word@127.0.0.1:1": "user names, passwords",
     "aviary:gsm9k": "aviary has no data set 'gsm9k', but gsm8k",
     "aviary:calculator": "aviary has no data set 'calculator'",
     "aviary:dummy +options={task:1}": "aviary has no options task",
@@ -186,7 +189,7 @@ MISTAKES = {
 def test_a_mistake_is_told_before_anything_starts(
     mistake: str, tmp_path: Path, engine: EngineProcess, find_python: Callable[[str], Path]
 ) -> None:
-    for kind in ("textarena", "aviary", "openenv"):
+    for kind in ("textarena", "aviary", "openenv", "ors"):
         find_python(kind)
     tmp_path.chmod(0o755)  # `openenv:.` is read by the user of a host
     names = mistake.split()

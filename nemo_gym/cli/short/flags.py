@@ -165,6 +165,13 @@ HEAD = Flag(
 DISCOVERY_NAME = Flag(
     "--discovery-name", "NAME", "Name of the gym among those of this folder; by default none, or a number."
 )
+OPENENV = Flag(
+    "--openenv",
+    "PORT",
+    "Offer the environment by OpenEnv's protocol at this port; needs no model.",
+    key="openenv_port",
+    form="number",
+)
 SEARCH_DIR = Flag(
     "--search-dir",
     "DIR",

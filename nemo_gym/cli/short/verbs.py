@@ -17,6 +17,7 @@ from nemo_gym.cli.short.flags import (
     MARK_NEW_CODE,
     MARK_NEW_ENGINE,
     MODEL,
+    OPENENV,
     OUTPUT,
     OVERWRITE,
     RESUME,
@@ -342,19 +343,7 @@ ENV = {
         example="gym env start math_with_judge --url http://localhost:8000/v1 -m Qwen3-8B",
         arguments="[NAME]...",
         translate=translate_start,
-        flags=(
-            *SELECTION,
-            *MODEL,
-            DISCOVERY_NAME,
-            Flag(
-                "--openenv",
-                "PORT",
-                "Offer the environment by OpenEnv's protocol at this port; needs no model.",
-                key="openenv_port",
-                form="number",
-            ),
-            JSON,
-        ),
+        flags=(*SELECTION, *MODEL, DISCOVERY_NAME, OPENENV, JSON),
     ),
     "status": Verb(
         command="status",

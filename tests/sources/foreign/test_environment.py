@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,14 @@ def test_a_name_without_its_packages_says_how_to_get_them(tmp_path: Path) -> Non
         build_program("textarena:Nim-v0", {}, str(tmp_path))
     with pytest.raises(GymError, match="not KIND:NAME"):
         build_program("Nim-v0", {})
+
+
+def test_a_server_by_its_url_needs_no_packages(tmp_path: Path) -> None:
+    program = build_program("ors:http://127.0.0.1:8080/", {"environment": "x"}, str(tmp_path))
+    assert (program.address, program.python) == ("http://127.0.0.1:8080", Path(sys.executable))
+    assert (program.readable, program.options) == ((), {"environment": "x"})
+    with pytest.raises(GymError, match="There is no folder"):
+        build_program("ors:nowhere", {}, str(tmp_path))
 
 
 def test_a_configuration_names_an_environment() -> None:

@@ -1,6 +1,6 @@
 """OpenEnv's own client at a server that runs, by an interpreter that has it.
 
-python openenv_client.py URL '[{"reset": {"split": "example", "index": 0}, "actions": [{"message": "hi"}]}]'
+python native_openenv_client.py URL '[{"reset": {"split": "example", "index": 0}, "actions": [{"message": "hi"}]}]'
 """
 
 from __future__ import annotations
