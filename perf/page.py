@@ -4,8 +4,8 @@
     python -m perf.page --release     # exits with 1 if figures are older than the code
 
 A block between `<!-- figures: NAME -->` and `<!-- end of figures -->` holds the goals with the measured figures
-(NAME `goals`), the list of benchmarks (`benchmarks`), the projection (`projection`), or the figures of one benchmark. A figure that was measured with
-other code than that of the checkout is marked.
+(NAME `goals`), the list of benchmarks (`benchmarks`), the projection (`projection`), or the figures of one benchmark. A
+figure that was measured with other code than that of the checkout is marked.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import statistics
 import struct
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -108,7 +108,7 @@ class StagedTransport(InMemoryTransport):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cpu_s: Counter[str] = Counter()
+        self.cpu_s: defaultdict[str, float] = defaultdict(float)
         self.each: list[tuple[str, float]] = []
         self.bodies: list[bytes] = []
         """Requests and answers in JSON."""
@@ -203,7 +203,7 @@ class TokenPath:
 
     def stages(self) -> dict[str, float]:
         """Return milliseconds of a turn by stage."""
-        stages: Counter[str] = Counter()
+        stages: defaultdict[str, float] = defaultdict(float)
         for path, spent in self._staged.cpu_s.items():
             stages[_STAGES.get(path, _SESSION)] += 1e3 * spent / self._turns
         return dict(stages)

@@ -6,7 +6,6 @@ a session's last request converts only the items that are new.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,7 @@ from nemo_gym.responses.dialects import Dialect
 class KnownBeginning:
     """The items at the beginning of a request, and their chat messages, which no later item changes."""
 
-    messages: Sequence[Mapping[str, Any]] = ()
+    messages: list[dict[str, Any]] = field(default_factory=list)
     _items: list[Any] = field(default_factory=list)
     _about: tuple[object, Dialect | None] = (None, None)
     """The instructions, whose message is the first, and the dialect."""
@@ -31,7 +30,7 @@ class KnownBeginning:
     def keep(
         self,
         items: list[Any],
-        messages: Sequence[Mapping[str, Any]],
+        messages: list[dict[str, Any]],
         instructions: object,
         dialect: Dialect,
     ) -> None:

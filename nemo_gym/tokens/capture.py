@@ -38,11 +38,14 @@ class PromptIds(NamedTuple):
     """As JSON without white space and brackets, if the engine's answer was parsed lightly."""
 
 
+_NO_IDS = PromptIds(b"")
+
+
 @dataclass(frozen=True, slots=True)
 class Capture:
     """The ids of one call. If `masked` gives a reason, all are empty."""
 
-    prompt: PromptIds = PromptIds(b"")
+    prompt: PromptIds = _NO_IDS
     generated_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     masked: MaskReason | None = None

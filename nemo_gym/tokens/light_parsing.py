@@ -50,7 +50,7 @@ def parse_lightly(body: bytes, holders: Holders, keep: Callable[[bytes], Any] = 
         return orjson.loads(body)
     try:
         value = orjson.loads(b"".join(parts))
-        found = [(holder, mark[_MARK]) for holder in holders(value) if _is_mark(mark := holder.get(_NAME))]
+        found = [(holder, holder[_NAME][_MARK]) for holder in holders(value) if _is_mark(holder.get(_NAME))]
     except (ValueError, LookupError, TypeError, AttributeError):
         return orjson.loads(body)  # no list of ids, or a value of another form
     if len(found) != len(texts):
