@@ -284,7 +284,9 @@ def test_a_command_runs_a_server_by_its_url(tmp_path: Path, url: str) -> None:
     script = tmp_path / "script.yaml"
     script.write_text(SCRIPT)
     with EngineProcess(EngineOptions(policy="script", script=script)) as engine:
-        line = build_line(tmp_path, engine.base_url, [f"ors:{url}"], "+split=train", "--limit", "3", "-n", "2")
+        line = build_line(
+            tmp_path, engine.base_url, [f"ors:{url}"], "+split=train", "--limit", "3", "-n", "2"
+        )
         process = start(tmp_path, line)
         _, errors = process.communicate()
         assert process.returncode == 0, errors

@@ -45,6 +45,8 @@ VERSION: Final = 1
 HOST_FOLDER: Final = Path(host_package.__file__).parent
 SEEN_AS: Final = Path("/models")
 """The folder of the models' sockets in bubblewrap."""
+OWN_TMP: Final = "GYM_OWN_TMP"
+"""The variable of a host that has a /tmp of its own, which it may empty."""
 BEAT_S: Final = 5.0
 MISSED_BEATS: Final = 6
 """Signs of life that a host may miss. A busy machine delays a few."""
@@ -146,11 +148,12 @@ class HostProcess:
         """Start a host and load its environment. Raises `ForeignError`."""
         async with AsyncExitStack() as stack:
             folder = await _make_folder(runner, stack) if program.calls_models else None
+            own = {OWN_TMP: "1"} if await runner.isolation() is IsolationKind.BUBBLEWRAP else {}
             opening = runner.open(
                 command or program.build_command(),
                 limits=program.limits,
                 workspace=folder,
-                environment={**_ENVIRONMENT, **program.variables},
+                environment={**_ENVIRONMENT, **program.variables, **own},
             )
             process = await stack.enter_async_context(opening)
             host = cls(program, process, stack.pop_all(), folder)

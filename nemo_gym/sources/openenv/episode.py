@@ -17,9 +17,9 @@ from nemo_gym.agents.tools import FailedToolCall, ToolClient
 from nemo_gym.clock import hex_id
 from nemo_gym.episodes.driver import Act, Episode, OnTruncation, SessionBodies, drive
 from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.rows.compose import drop_result
 from nemo_gym.rows.forms import ScoredRow, TaskRow
-from nemo_gym.rows.keys import MASK_SAMPLE_KEY, PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
-from nemo_gym.rows.verdict import EndReason, is_reward
+from nemo_gym.rows.verdict import EndReason, read_reward
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.server_client import ServerClient
 
@@ -145,18 +145,15 @@ class ClientEpisode:
         return self._read_verdict(self._driving.result())
 
     def _read_verdict(self, row: ScoredRow) -> Moved:
-        reward = row.get(REWARD_KEY)
-        if not is_reward(reward):
-            raise VerifierError(
-                f"`{self.resources_server_name}` gave no reward, but {reward!r}", code="no_reward"
-            )
-        own = (*self.row, PARAMS_KEY, RESPONSE_KEY, REWARD_KEY, MASK_SAMPLE_KEY)
+        reward = read_reward(row)
+        if reward is None:
+            raise VerifierError(f"`{self.resources_server_name}` gave no reward", code="no_reward")
         metrics = {
             name: value
-            for name, value in row.items()
-            if isinstance(value, int | float) and name not in own and not name.startswith("_ng_")
+            for name, value in drop_result(row).items()
+            if isinstance(value, int | float) and name not in self.row
         }
-        return Moved({"messages": [], "tools": []}, float(reward), is_done=True, metadata=metrics)
+        return Moved({"messages": [], "tools": []}, reward, is_done=True, metadata=metrics)
 
 
 def show_tool(tool: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from nemo_gym.failures import GymError, InputError
-from nemo_gym.rows.keys import PARAMS_KEY
+from nemo_gym.rows.parts import read_params
 from nemo_gym.sources.openenv.episode import (
     Action,
     ClientEpisode,
@@ -164,7 +164,7 @@ class Connection:
     def _list_tools(self) -> list[dict[str, Any]]:
         """Return the tools of the open attempt, else those of the first task."""
         row = self._episode.row if self._episode is not None else self._tasks.choose({})
-        return [*map(show_tool, row[PARAMS_KEY].get("tools") or ())]
+        return [*map(show_tool, read_params(row).get("tools") or ())]
 
     async def _step(self, data: Mapping[str, Any]) -> Moved:
         action = _ACTION.validate_python(data)

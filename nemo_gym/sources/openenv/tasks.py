@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym.failures import ConfigError, InputError
-from nemo_gym.json_objects import member
 from nemo_gym.rows.forms import TaskRow
-from nemo_gym.rows.keys import PARAMS_KEY
+from nemo_gym.rows.parts import read_params
 
 _KINDS = ("train", "validation", "test")
 
@@ -26,9 +25,9 @@ class TaskSplits:
             raise ConfigError("There are no task rows to serve.", code="no_dataset")
         for split, rows in self.rows.items():
             for index, row in enumerate(rows):
-                if not isinstance(member(row, PARAMS_KEY, "input"), str | list):
+                if not isinstance(read_params(row).get("input"), str | list):
                     raise ConfigError(
-                        f"Row {index} of {split} has no `{PARAMS_KEY}.input`.",
+                        f"Row {index} of {split} has no `responses_create_params.input`.",
                         code="invalid_row",
                         remedy="Rows of a prompt template are made whole by `gym dataset render`.",
                     )

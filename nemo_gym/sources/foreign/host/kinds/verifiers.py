@@ -204,7 +204,12 @@ class VerifiersTasks:
 
 
 def clear_files(before: set[Path]) -> None:
-    """Remove what an attempt has left in the folder of temporary files, which is the home, too."""
+    """Remove what an attempt has left in the folder of temporary files, which is the home, too.
+
+    A host without a sandbox shares it with other programs, and leaves it.
+    """
+    if "GYM_OWN_TMP" not in os.environ:
+        return
     for path in set(Path(tempfile.gettempdir()).iterdir()) - before - {Path.home() / ".cache"}:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
