@@ -28,7 +28,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.foreign
 
 REPEATS, KILLS = 4, 3
-TASKS = int(os.environ.get("NEMO_GYM_TEST_ROLLOUTS", "1008")) // 3 // REPEATS
+TASKS = int(os.environ.get("NEMO_GYM_TEST_ROLLOUTS", "1008")) // 4 // REPEATS
 
 
 SCRIPT = """\
@@ -96,18 +96,23 @@ def count_rows(path: Path) -> int:
 def check_tokens(row: dict[str, Any]) -> int:
     """Return the number of the row's model calls, all of which have the tokens that the engine sampled."""
     records = read_calls(row)
-    assert [record.masked for record in records] == [None] * len(row["step_rewards"])
+    played = row.get("foreign_agent", {}).get("calls")  # where the environment calls the model itself
+    count = len(row["step_rewards"]) if played is None else sum(played.values())
+    assert [record.masked for record in records] == [None] * count
     assert sum(sum(segment.loss_mask) for segment in build_segments(records)) > 0
     return len(records)
 
 
-def test_a_thousand_rollouts_of_three_kinds_survive_three_kills(
+def test_a_thousand_rollouts_of_four_kinds_survive_three_kills(
     tmp_path: Path, engine: EngineProcess, find_python: Callable[[str], Path]
 ) -> None:
-    for kind in ("textarena", "aviary", "openenv"):
+    kinds = ("textarena", "aviary", "openenv", "verifiers")
+    for kind in kinds:
         find_python(kind)
-    guess = copy_folder(PACKAGES / "guess_env", tmp_path / "envs")
-    names = ["textarena:KuhnPoker-v0", "aviary:dummy", f"openenv:{guess}"]
+    guess, sums = (copy_folder(PACKAGES / name, tmp_path / "envs") for name in ("guess_env", "vf_sums"))
+    module = sums / "vf_sums.py"
+    module.write_text(module.read_text().replace("range(4)", f"range({TASKS})"))
+    names = ["textarena:KuhnPoker-v0", "aviary:dummy", f"openenv:{guess}", f"verifiers:{sums}"]
     arguments = ["--limit", str(TASKS), "-n", str(REPEATS), "--concurrency", "64"]
     line = build_line(tmp_path, engine.base_url, names, *arguments)
     total = len(names) * TASKS * REPEATS
@@ -130,7 +135,7 @@ def test_a_thousand_rollouts_of_three_kinds_survive_three_kills(
     assert process.returncode == 0, errors
     rows = read_lines(tmp_path / "out.jsonl")
     counted = Counter(row["foreign"]["kind"] for row in rows)
-    assert counted == dict.fromkeys(("textarena", "aviary", "openenv"), TASKS * REPEATS)
+    assert counted == dict.fromkeys(kinds, TASKS * REPEATS)
     assert len({(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows}) == total
     assert count_rows(tmp_path / "out_failures.jsonl") == 0
     calls = sum(map(check_tokens, rows))
