@@ -24,6 +24,7 @@ OTHER_OBJECTS = {
     "nemo_gym/engines/record/index.py": "a record of a call",
     "nemo_gym/episodes/single_agent_turn.py": "a member of an environment server's failure",
     "nemo_gym/export/grpo.py": "a column of an export",
+    "nemo_gym/export/openenv.py": "a member of an export",
     "nemo_gym/export/prime_rl.py": "a column of an export",
     "nemo_gym/export/report.py": "names of reasons",
     "nemo_gym/mock_engine/_responses.py": "the type of a Responses object",

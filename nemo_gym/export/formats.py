@@ -97,6 +97,7 @@ _CLASSES: Mapping[str, str] = {
     "prime_rl": "PrimeRl",
     "sharegpt": "ShareGpt",
     "openai": "OpenAi",
+    "openenv": "OpenEnv",
     "atif": "Atif",
     "inspect": "Inspect",
 }

@@ -18,7 +18,8 @@ class ExportSettings(BaseModel, extra="forbid", populate_by_name=True, frozen=Tr
     """The settings of an export. Bounds are inclusive."""
 
     format: str = Field(
-        description="sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai, atif or inspect: "
+        description="sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai, openenv, atif or "
+        "inspect: "
         "docs/export.md."
     )
     inputs: Annotated[list[Path], BeforeValidator(_listify)] = Field(

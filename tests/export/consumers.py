@@ -153,6 +153,22 @@ def _branch(nodes: list[dict[str, Any]], leaf: int) -> dict[str, list[Any]]:
     }
 
 
+def check_openenv_trace(row: dict[str, Any]) -> None:
+    """Strict objects without other members; a mask covers prompt and completion, and is 0 in the prompt."""
+    assert row.keys() == {"schema_version", "turns"}
+    assert row["schema_version"] == 1
+    assert len({turn["node_id"] for turn in row["turns"]}) == len(row["turns"]) > 0
+    for turn in row["turns"]:
+        prompt, completion, logps = (
+            turn[name] for name in ("prompt_token_ids", "completion_token_ids", "per_token_logps")
+        )
+        assert prompt
+        assert len(completion) == len(logps)
+        assert all(isinstance(value, float) and value <= 0 for value in logps)
+        assert len(turn["loss_mask"]) == len(prompt) + len(completion)
+        assert not any(turn["loss_mask"][: len(prompt)])
+
+
 def check_llama_factory(row: dict[str, Any]) -> None:
     """Turns are at odd and even places by their kind; tools and calls are parsed again."""
     turns = row["conversations"]

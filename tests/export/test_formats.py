@@ -76,6 +76,7 @@ CHECKS: dict[str, tuple[str, dict[str, Any], Check]] = {
     "prime_rl traces": ("prime_rl", {"form": "traces"}, consumers.check_verifiers_episode),
     "sharegpt": ("sharegpt", {}, consumers.check_llama_factory),
     "openai": ("openai", {}, consumers.check_openai),
+    "openenv": ("openenv", {}, consumers.check_openenv_trace),
 }
 
 
@@ -162,7 +163,15 @@ EMPTY_ANSWERS = [
     [thought("Hm."), text("")],
     [call("Oslo"), output("rain"), text("")],
 ]
-REINFORCEMENT = {"grpo", "nemo_rl", "verl rl", "agent_tunix", "agent_tunix tasks", "prime_rl traces"}
+REINFORCEMENT = {
+    "grpo",
+    "nemo_rl",
+    "verl rl",
+    "agent_tunix",
+    "agent_tunix tasks",
+    "prime_rl traces",
+    "openenv",
+}
 
 
 @pytest.mark.parametrize("case", sorted(CASES.keys() - REINFORCEMENT))
@@ -198,7 +207,7 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
-LINES_ONLY = ("nemo_rl", "openai", "prime_rl traces")
+LINES_ONLY = ("nemo_rl", "openai", "openenv", "prime_rl traces")
 
 
 @pytest.mark.parametrize("case", sorted(CASES.keys() - {*LINES_ONLY, "verl", "verl rl"}))
@@ -261,6 +270,7 @@ ROOMS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "grpo": lambda row: row["task_origin"],
     "verl rl": lambda row: row["extra_info"]["task_origin"],
     "prime_rl traces": lambda row: row["task"]["data"]["task_origin"],
+    "openenv": lambda row: row["turns"][0]["metadata"]["task_origin"],
 }
 
 
@@ -297,12 +307,14 @@ def count_masks(each: dict[str, Any]) -> int:
             return sum(sum(segment["loss_mask"]) for segment in segments)
         case {"conversation_masks": masks}:
             return sum(masks)
+        case {"turns": turns}:
+            return sum(sum(turn["loss_mask"]) for turn in turns)
         case {"traces": [trace]}:
             return sum(sum(node.get("mask") or ()) for node in trace["nodes"])
     return len(read_as_nemo_rl(each))
 
 
-TOKEN_CASES = ("agent_tunix", "grpo", "nemo_rl", "prime_rl traces", "sft tokens")
+TOKEN_CASES = ("agent_tunix", "grpo", "nemo_rl", "openenv", "prime_rl traces", "sft tokens")
 PROMPT_CASES = ("dpo", "kto", "openai")
 WHOLE_CASES = ("prime_rl", "sft", "sharegpt", "verl")
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.sources.foreign.process import HostProcess, HostProgram
+from tests.export.rows import exported, fork_rows, token_rows
 
 pytestmark = pytest.mark.foreign
 
@@ -170,3 +171,19 @@ def test_the_template_of_openenv_is_equal(python: Path, tmp_path: Path) -> None:
     actions = [{"message": "hello"}, {"message": "tea"}]
     folder = copy_folder(tmp_path / "fresh_env", tmp_path / "copy")
     compare(python, folder, [{"seed": seed, "actions": actions} for seed in range(3)])
+
+
+READ = """
+import json, sys
+from openenv.core.harness.training import TrainingTrace
+for line in sys.stdin:
+    print(len(TrainingTrace.model_validate_json(line).turns))
+"""
+
+
+async def test_openenv_reads_the_traces_that_are_exported(python: Path, tmp_path: Path) -> None:
+    rows = [*await token_rows(4, 2), *fork_rows()]
+    written, _ = exported(tmp_path, "openenv", rows)
+    lines = (tmp_path / "out.jsonl").read_bytes()
+    done = subprocess.run([python, "-c", READ], input=lines, capture_output=True, check=True)
+    assert list(map(int, done.stdout.split())) == [len(trace["turns"]) for trace in written]

@@ -56,7 +56,7 @@ ARTIFACT = Flag("--artifact", "FILE", "File in the repository.", key="artifact_f
 STORAGE = Flag("--storage", "hf", "Where it is: the Hugging Face hub.", key="")
 SERVER = Flag("--resources-server", "NAME", "A resources server.", key="", form="texts")
 EXPORT_FORMATS = (
-    "sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai, atif or inspect."
+    "sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt, openai, openenv, atif or inspect."
 )
 
 DATASET = {
