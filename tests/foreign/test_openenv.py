@@ -181,8 +181,8 @@ for line in sys.stdin:
 """
 
 
-async def test_openenv_reads_the_traces_that_are_exported(python: Path, tmp_path: Path) -> None:
-    rows = [*await token_rows(4, 2), *fork_rows()]
+def test_openenv_reads_the_traces_that_are_exported(python: Path, tmp_path: Path) -> None:
+    rows = [*asyncio.run(token_rows(4, 2)), *fork_rows()]
     written, _ = exported(tmp_path, "openenv", rows)
     lines = (tmp_path / "out.jsonl").read_bytes()
     done = subprocess.run([python, "-c", READ], input=lines, capture_output=True, check=True)
