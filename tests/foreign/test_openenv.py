@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.sources.foreign.process import HostProcess, HostProgram
-from tests.export.rows import exported, fork_rows, token_rows
+from tests.export.rows import exported, fork_rows
 
 pytestmark = pytest.mark.foreign
 
@@ -182,7 +182,7 @@ for line in sys.stdin:
 
 
 def test_openenv_reads_the_traces_that_are_exported(python: Path, tmp_path: Path) -> None:
-    rows = [*asyncio.run(token_rows(4, 2)), *fork_rows()]
+    rows = fork_rows()
     written, _ = exported(tmp_path, "openenv", rows)
     lines = (tmp_path / "out.jsonl").read_bytes()
     done = subprocess.run([python, "-c", READ], input=lines, capture_output=True, check=True)
