@@ -7,7 +7,6 @@ Agents are built from these parts. A `Trajectory` keeps the conversation, and a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -18,7 +17,6 @@ from nemo_gym.failures import AgentError, Failure, build_error
 from nemo_gym.responses.schemas import add_counts
 from nemo_gym.rows.compose import mark_failed_output, note_failed_call
 from nemo_gym.rows.verdict import EndReason
-from nemo_gym.tokens.light_parsing import keep_written, parse_lightly
 from nemo_gym.tokens.records import drop_tokens as drop_tokens
 from nemo_gym.transport.context import BUDGET_SPENT
 from nemo_gym.transport.server_client import ServerClient
@@ -152,12 +150,9 @@ class Policy:
 
 
 def read_answer(body: bytes, model: str) -> dict[str, Any]:
-    """Parse the Responses object of a model server. Raises `AgentError` for any other body.
-
-    The ids of its prompt, which are only written again, are an `orjson.Fragment`.
-    """
+    """Parse the Responses object of a model server. Raises `AgentError` for any other body."""
     try:
-        answer = parse_lightly(body, itemgetter("output"), keep_written)
+        answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise AgentError(
             f"`{model}` returned invalid JSON: {error}", code="malformed_answer", peer=model

@@ -152,8 +152,7 @@ def settle_sequence(row: ScoredRow) -> ScoredRow:
     """Return `row` with only one sequence in the contract's fields; the same object if that is already so.
 
     A model server cannot see which of its calls an agent keeps. It writes the contract's fields for the first of
-    several samples of a turn, and for each of several conversations. The ids of prompts may be text that is only
-    written again (`tokens.light_parsing`).
+    several samples of a turn, and for each of several conversations.
     """
     records = _records_in(row)
     begins = sum(record.get("sequence") is not None and record.get("base") is None for record in records)

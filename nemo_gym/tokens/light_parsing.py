@@ -35,8 +35,8 @@ class IdText(NamedTuple):
         return text.startswith(self.text) and text[len(self.text) : len(self.text) + 1] in (b",", b"")
 
 
-def parse_lightly(body: bytes, holders: Holders, keep: Callable[[bytes], Any] = IdText) -> Any:
-    """Parse JSON, with `keep(text)` in the place of each list of a prompt's ids.
+def parse_lightly(body: bytes, holders: Holders) -> Any:
+    """Parse JSON, with an `IdText` in the place of each list of a prompt's ids.
 
     A body that has such a list outside of its `holders` is parsed whole. Raises `orjson.JSONDecodeError`.
     """
@@ -56,20 +56,13 @@ def parse_lightly(body: bytes, holders: Holders, keep: Callable[[bytes], Any] = 
     if len(found) != len(texts):
         return orjson.loads(body)
     for holder, number in found:
-        holder[_NAME] = keep(texts[number])
+        holder[_NAME] = IdText(texts[number])
     return value
-
-
-def keep_written(text: bytes) -> orjson.Fragment:
-    """Return ids that are only written again."""
-    return orjson.Fragment(b"[%b]" % text)
 
 
 def read_ids(value: Any) -> Any:
     """Return a value, and ids that are text as a list. Raises ValueError for another text."""
-    if isinstance(value, IdText):
-        return value.decode()
-    return orjson.loads(orjson.dumps(value)) if isinstance(value, orjson.Fragment) else value
+    return value.decode() if isinstance(value, IdText) else value
 
 
 def _is_mark(value: object) -> bool:

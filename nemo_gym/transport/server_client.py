@@ -7,7 +7,7 @@ them from one reply to the next call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Any, cast
@@ -199,11 +199,11 @@ class ServerClient(BaseModel):
             ServerReply(reply, "POST", f"{url}{url_path}") for url, reply in zip(urls, replies, strict=True)
         ]
 
-    def get(self, server_name: str, url_path: str, **options: Any) -> Coroutine[Any, Any, ServerReply]:
-        return self.request("GET", server_name, url_path, **options)
+    async def get(self, server_name: str, url_path: str, **options: Any) -> ServerReply:
+        return await self.request("GET", server_name, url_path, **options)
 
-    def post(self, server_name: str, url_path: str, **options: Any) -> Coroutine[Any, Any, ServerReply]:
-        return self.request("POST", server_name, url_path, **options)
+    async def post(self, server_name: str, url_path: str, **options: Any) -> ServerReply:
+        return await self.request("POST", server_name, url_path, **options)
 
     async def request(
         self,

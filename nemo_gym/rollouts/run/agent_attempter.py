@@ -12,8 +12,6 @@ from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 from nemo_gym.rollouts.run.options import RunLimits
-from nemo_gym.rows.parts import list_items
-from nemo_gym.tokens.light_parsing import keep_written, parse_lightly
 from nemo_gym.transport import Caller, Deadline, Reply, read_reply_failure
 from nemo_gym.transport.context import CONTROLLED_HEADER, SESSION_HEADER
 
@@ -90,7 +88,7 @@ def read_reply(reply: Reply, agent: str) -> AttemptResult:
         passed_on = read_reply_failure(reply)
         return passed_on.add_hop(agent) if passed_on else _foreign_failure(reply, agent)
     try:
-        row = parse_lightly(reply.body, list_items, keep_written)
+        row = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
         return _not_a_row(agent, f"is not JSON ({error}): {_quote(reply)}")
     if not isinstance(row, dict):

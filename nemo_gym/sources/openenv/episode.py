@@ -45,7 +45,7 @@ Action = ToolAction | MessageAction
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MoveResult:
     """The effect of a reset or of an action."""
 
     observation: dict[str, Any]
@@ -73,15 +73,15 @@ class ClientEpisode:
         self.resources_server_name = resources_server
         self.row = row
         self._actions: asyncio.Queue[Action] = asyncio.Queue()
-        self._moves: asyncio.Queue[Moved] = asyncio.Queue()
+        self._moves: asyncio.Queue[MoveResult] = asyncio.Queue()
         self._driving: asyncio.Task[ScoredRow] | None = None
 
-    async def begin(self) -> Moved:
+    async def begin(self) -> MoveResult:
         """Open the session, and return what the policy reads. Raises `GymError`."""
         self._driving = asyncio.create_task(self._drive())
         return await self._wait()
 
-    async def take(self, action: Action) -> Moved:
+    async def take(self, action: Action) -> MoveResult:
         """Take an action. Raises `GymError`; after it the attempt is over."""
         if self._driving is None or self.is_over:
             raise InputError("the episode is over", code="no_episode", remedy="Reset the environment.")
@@ -106,7 +106,7 @@ class ClientEpisode:
         trajectory = Trajectory(params)
         messages = input_items(params["input"])
         self._moves.put_nowait(
-            Moved({"messages": messages, "tools": [*map(show_tool, params.get("tools") or ())]})
+            MoveResult({"messages": messages, "tools": [*map(show_tool, params.get("tools") or ())]})
         )
         while True:
             action = await self._actions.get()
@@ -115,7 +115,7 @@ class ClientEpisode:
                 return trajectory.end(EndReason.FINAL_ANSWER)
             self._moves.put_nowait(await self._call(tools, trajectory, action))
 
-    async def _call(self, tools: ToolClient, trajectory: Trajectory, action: ToolAction) -> Moved:
+    async def _call(self, tools: ToolClient, trajectory: Trajectory, action: ToolAction) -> MoveResult:
         call = build_call(action)
         trajectory.add_answer(_answer(call))
         try:
@@ -124,13 +124,13 @@ class ClientEpisode:
         except FailedToolCall as failed:
             output = failed.output
             trajectory.add_failed_output(call["call_id"], failed)
-        return Moved({"tool_name": action.name, "result": output, "error": None})
+        return MoveResult({"tool_name": action.name, "result": output, "error": None})
 
     async def _drive(self) -> ScoredRow:
         current_context.set(RequestContext(self.id))
         return await drive(self, Episode(self.row))
 
-    async def _wait(self) -> Moved:
+    async def _wait(self) -> MoveResult:
         """Return the next observation, or the verdict. Raises the `GymError` of an attempt that failed."""
         assert self._driving is not None
         moving = asyncio.create_task(self._moves.get())
@@ -144,7 +144,7 @@ class ClientEpisode:
         self.is_over = True
         return self._read_verdict(self._driving.result())
 
-    def _read_verdict(self, row: ScoredRow) -> Moved:
+    def _read_verdict(self, row: ScoredRow) -> MoveResult:
         reward = read_reward(row)
         if reward is None:
             raise VerifierError(f"`{self.resources_server_name}` gave no reward", code="no_reward")
@@ -153,7 +153,7 @@ class ClientEpisode:
             for name, value in drop_result(row).items()
             if isinstance(value, int | float) and name not in self.row
         }
-        return Moved({"messages": [], "tools": []}, reward, is_done=True, metadata=metrics)
+        return MoveResult({"messages": [], "tools": []}, reward, is_done=True, metadata=metrics)
 
 
 def show_tool(tool: Mapping[str, Any]) -> dict[str, Any]:

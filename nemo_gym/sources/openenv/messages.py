@@ -17,7 +17,7 @@ from nemo_gym.sources.openenv.episode import (
     Action,
     ClientEpisode,
     MessageAction,
-    Moved,
+    MoveResult,
     ToolAction,
     show_tool,
 )
@@ -129,7 +129,7 @@ class Connection:
         episode = self._episode
         return {"episode_id": episode.id if episode else None, "step_count": episode.steps if episode else 0}
 
-    async def reset(self, arguments: Mapping[str, Any]) -> Moved:
+    async def reset(self, arguments: Mapping[str, Any]) -> MoveResult:
         """Begin an attempt, in the place of one that is open. Raises `GymError`."""
         await self.close()
         self._episode = self._open(arguments)
@@ -166,21 +166,21 @@ class Connection:
         row = self._episode.row if self._episode is not None else self._tasks.choose({})
         return [*map(show_tool, read_params(row).get("tools") or ())]
 
-    async def _step(self, data: Mapping[str, Any]) -> Moved:
+    async def _step(self, data: Mapping[str, Any]) -> MoveResult:
         action = _ACTION.validate_python(data)
         if isinstance(action, ListTools):
-            return Moved({"tools": self._list_tools()})
+            return MoveResult({"tools": self._list_tools()})
         if isinstance(action, Say):
             return await self._take(MessageAction(action.message))
         return await self._take(ToolAction(action.tool_name, action.arguments))
 
-    async def _take(self, action: Action) -> Moved:
+    async def _take(self, action: Action) -> MoveResult:
         if self._episode is None:
             raise InputError("there is no episode", code="no_episode", remedy="Reset the environment.")
         return await self._episode.take(action)
 
 
-def show(moved: Moved) -> dict[str, Any]:
+def show(moved: MoveResult) -> dict[str, Any]:
     """Return an observation as OpenEnv has it."""
     metadata = {"metadata": moved.metadata} if moved.metadata else {}
     return {"observation": moved.observation, "reward": moved.reward, "done": moved.is_done, **metadata}

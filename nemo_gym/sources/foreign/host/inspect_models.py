@@ -24,7 +24,7 @@ _GRADER = "grader"
 class SeatAPI(OpenAICompatibleAPI):  # type: ignore[misc]
     """A model behind the gym's port. The attempt counts its calls."""
 
-    attempt: Attempt
+    attempt: SampleModels
     seat: str
 
     async def generate(self, input: Any, tools: Any, tool_choice: Any, config: GenerateConfig) -> Any:
@@ -48,7 +48,7 @@ def gym() -> type[ModelAPI]:
     return SeatAPI
 
 
-class Attempt:
+class SampleModels:
     """The models, their calls, and what went wrong beside the sample."""
 
     def __init__(self, models: dict[str, dict[str, str]], turns: int | None) -> None:
@@ -99,7 +99,7 @@ class Attempt:
 class RoleTable(dict[str, Any]):
     """The models of roles. One that is not there is an error, where Inspect would take the policy's."""
 
-    attempt: Attempt
+    attempt: SampleModels
 
     def get(self, role: str, default: Any = None) -> Any:
         return self.attempt.find_role(role)
@@ -109,7 +109,7 @@ class RoleTable(dict[str, Any]):
 class AttemptHooks(Hooks):  # type: ignore[misc]
     """Runs within the sample's own task, before its solver and before its scorers."""
 
-    attempt: Attempt | None = None
+    attempt: SampleModels | None = None
 
     async def on_sample_start(self, data: SampleStart) -> None:
         assert self.attempt is not None

@@ -32,7 +32,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.scorer._scorer import unique_scorer_name
 
 from ..faults import HostError, check_reward
-from ..inspect_models import POLICY, Attempt
+from ..inspect_models import POLICY, SampleModels
 from ..model_roles import find_model_roles
 from ..packages import compute_digest, describe_package
 from ..score_values import read_number
@@ -157,7 +157,7 @@ class InspectTasks:
         self, task: dict[str, Any], seed: int, models: dict[str, dict[str, str]], limits: dict[str, int]
     ) -> dict[str, Any]:
         loaded, sample = self._choose(task["data"])
-        attempt = Attempt(models, limits.get("turns"))
+        attempt = SampleModels(models, limits.get("turns"))
         with own_folder() as folder:
             [log] = evaluate(
                 loaded,
@@ -365,7 +365,7 @@ def read_numbers(scores: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if value is not None and abs(value) < float("inf")}
 
 
-def find_sample(log: EvalLog, attempt: Attempt) -> EvalSample:
+def find_sample(log: EvalLog, attempt: SampleModels) -> EvalSample:
     """Return the sample that was played. Raises `HostError` for one that has an error."""
     sample = log.samples[0] if log.samples else None
     error = log.error if sample is None else sample.error

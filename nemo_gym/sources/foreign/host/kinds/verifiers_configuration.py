@@ -43,14 +43,14 @@ _OFFLINE = (
 """Exceptions of a data set that was not fetched."""
 
 
-class Package(NamedTuple):
+class TasksetPackage(NamedTuple):
     """The package of a taskset; `version` is None for one of verifiers itself."""
 
     name: str
     version: str | None
 
 
-def find_package(name: str) -> Package:
+def find_package(name: str) -> TasksetPackage:
     """Return the package of a name. A folder's modules can be imported afterwards, here and by tool servers.
 
     Raises `HostError` for a name that verifiers does not have, and for a folder that is no package of a taskset.
@@ -69,10 +69,10 @@ def find_package(name: str) -> Package:
         raise HostError(
             "not_found", f"{told}; the folder of another one's package is a path, such as ./{name}"
         )
-    return Package(module, None)
+    return TasksetPackage(module, None)
 
 
-def find_folder_package(folder: Path) -> Package:
+def find_folder_package(folder: Path) -> TasksetPackage:
     described = folder / "pyproject.toml"
     if not described.is_file():
         raise HostError("not_found", f"{folder} is no package of a taskset: it has no pyproject.toml")
@@ -91,7 +91,7 @@ def find_folder_package(folder: Path) -> Package:
     root = str(folder if found is None else found.parent)
     sys.path.insert(0, root)
     os.environ["PYTHONPATH"] = root
-    return Package(name if found is None else found.name, str(project.get("version") or "0"))
+    return TasksetPackage(name if found is None else found.name, str(project.get("version") or "0"))
 
 
 def check_requirements(name: str, declared: list[str]) -> None:
@@ -120,7 +120,7 @@ def is_met(needed: Requirement) -> bool:
         return False
 
 
-def resolve_configuration(package: Package, options: dict[str, Any]) -> Any:
+def resolve_configuration(package: TasksetPackage, options: dict[str, Any]) -> Any:
     """Return the configuration of an environment. Raises `HostError` for options or needs that this host refuses."""
     refuse_addresses(options)
     try:

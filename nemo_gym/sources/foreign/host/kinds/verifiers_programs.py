@@ -88,7 +88,7 @@ async def run_program(runtime: Any, argv: list[str], env: dict[str, str]) -> Pro
     output, errors = (runtime.workdir / f".vf-{name}" for name in ("stdout", "stderr"))
     for path in (output, errors):
         path.unlink(missing_ok=True)  # of the turn before
-    process = ForkedProcess(runtime, argv[1:], env, output, errors)
+    process = ForkedProgram(runtime, argv[1:], env, output, errors)
     try:
         status = await process.wait()
     finally:
@@ -100,7 +100,7 @@ async def run_background(runtime: Any, argv: list[str], env: dict[str, str], log
     """Start a tool server as a fork, any other program as its own command."""
     if argv[:2] == [sys.executable, "-m"]:
         output = runtime.workdir / log
-        runtime._background.append(ForkedProcess(runtime, argv[1:], env, output, output))
+        runtime._background.append(ForkedProgram(runtime, argv[1:], env, output, output))
     else:
         await _run_background(runtime, argv, env, log)
 
@@ -108,7 +108,7 @@ async def run_background(runtime: Any, argv: list[str], env: dict[str, str], log
 _run_background = SubprocessRuntime.run_background
 
 
-class ForkedProcess:
+class ForkedProgram:
     """A process as the runtime knows it, which ends its group."""
 
     def __init__(
