@@ -2,7 +2,8 @@
 
 A turn is a call: `prompt_token_ids`, `completion_token_ids` and their `per_token_logps`. `loss_mask` covers prompt and
 completion; it is 0 for a call that is not trained, such as those that a fork shares with its parent. OpenEnv's traces
-have no reward: `metadata` of a turn has it, with the task and the repeat.
+have no reward: `metadata` of a turn has it, with the task and the repeat;
+`grammar` is true for a completion that was sampled under a grammar.
 """
 
 from __future__ import annotations
@@ -47,5 +48,10 @@ class OpenEnv(Format[TokenOptions]):
             "completion_token_ids": generated,
             "per_token_logps": record.tokens.logprobs,
             "loss_mask": [0] * len(call.prompt) + [int(is_trained)] * len(generated),
-            "metadata": {**about, "environment": rollout.environment, **rollout.origin_column},
+            "metadata": {
+                **about,
+                "environment": rollout.environment,
+                "grammar": record.is_under_grammar,
+                **rollout.origin_column,
+            },
         }

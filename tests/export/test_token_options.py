@@ -22,6 +22,7 @@ FORMS = {
     "nemo_rl": {},
     "agent_tunix": {"form": "trajectories"},
     "prime_rl": {"form": "traces"},
+    "openenv": {},
 }
 
 
@@ -60,6 +61,13 @@ def of_prime_rl(row: dict[str, Any]) -> Written:
         sum(sum(node.get("mask", ())) for node in nodes),
         sum(sum(node.get("grammar_mask", ())) for node in nodes),
     )
+
+
+def of_openenv(row: dict[str, Any]) -> Written:
+    turns = row["turns"]
+    marked = (turn for turn in turns if turn["metadata"]["grammar"])
+    trained = sum(sum(turn["loss_mask"]) for turn in turns)
+    return Written(trained, sum(len(turn["completion_token_ids"]) for turn in marked))
 
 
 READERS = {name: globals()[f"of_{name}"] for name in FORMS}
