@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nemo_gym.cli.command import several, unusable_address
 from nemo_gym.config.addresses import is_loopback
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import ALLOWED_HOSTS, OPEN_NETWORK, SERVER_KINDS
+from nemo_gym.names import ALLOWED_HOSTS, OPEN_NETWORK
 
 if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
@@ -73,22 +73,13 @@ def find_environment(config: GlobalConfig) -> ServerInstance:
 
 def list_needed(name: str, config: GlobalConfig, seen: frozenset[str] = frozenset()) -> Iterator[str]:
     """Yield the name of a server, and of those to which its options refer."""
+    from nemo_gym.rollouts.run.required_servers import references_in
+
     servers = {server.name: server for server in config.servers}
     if name in servers and name not in seen:
         yield name
-        for referred in _list_references(servers[name].config):
+        for referred in references_in(servers[name].config):
             yield from list_needed(referred, config, seen | {name})
-
-
-def _list_references(options: object) -> Iterator[str]:
-    if isinstance(options, Mapping):
-        if options.get("type") in SERVER_KINDS and isinstance(options.get("name"), str):
-            yield options["name"]
-        for value in options.values():
-            yield from _list_references(value)
-    elif isinstance(options, list | tuple):
-        for value in options:
-            yield from _list_references(value)
 
 
 def read_tasks(paths: list[str], config: GlobalConfig) -> TaskSplits:
