@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from fastapi import FastAPI
@@ -39,6 +39,7 @@ from nemo_gym.rows.identity import RolloutId
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.tokens.segments import build_segments
 from nemo_gym.transport import Call, InMemoryTransport, Reply
+from nemo_gym.transport.context import LISTS, TOKENS_HEADER
 from perf.calls import Counting
 from perf.measure import Figures, in_fast_loop, median_of
 from responses_api_agents.simple_agent.app import SimpleAgent
@@ -150,6 +151,7 @@ class PreparedEngine(InMemoryTransport):
 
 class Library(SimpleResourcesServer):
     config: BaseResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
@@ -187,7 +189,7 @@ class TokenPath:
 
         async def play_once() -> None:
             row = {"responses_create_params": {"input": "Read.", "tools": [_READ]}}
-            reply = await self._gym.post("agent", "/run", row)
+            reply = await self._gym.post("agent", "/run", row, headers={TOKENS_HEADER: LISTS})
             reply.raise_for_status()
             rows.append(reply.body)
 
@@ -227,15 +229,17 @@ class TokenPath:
 def measure_readers(row: bytes, turns: int) -> dict[str, float]:
     """Return milliseconds of a turn for the readers of a row: the collector and an export."""
     planned = PlannedAttempt(RolloutId(0, 0), "agent", b"{}")
+    lines: list[bytes] = []
     with tempfile.TemporaryFile() as file:
 
         def collect() -> None:
             scored = classify(planned, read_reply(Reply(200, (), row), "agent"))
             assert isinstance(scored, Scored)
             file.write(scored.line)
+            lines.append(scored.line)
 
         collected = _ms_of(collect)
-    parsed = orjson.loads(row)
+    parsed = orjson.loads(lines[0])
     exported = _ms_of(
         lambda: (build_segments(read_calls(parsed)), orjson.dumps(convert_for_trainers(parsed)))
     )

@@ -20,12 +20,16 @@ from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, Aggr
 from nemo_gym.protocol.tool_access import ToolAccess
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.rows.compose import replace_params
+from nemo_gym.rows.forms import AnyRow, ScoredRow
+from nemo_gym.rows.keys import RESPONSE_KEY
+from nemo_gym.rows.token_lists import fill_lists, write_lists
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.rollout_paths import apply_rollout_prefix
 from nemo_gym.serving.routes import dump_body
 from nemo_gym.serving.run_gate import add_run_gate
+from nemo_gym.transport.context import current_context
 from nemo_gym.transport.rollout_context import current_rollout_id
 
 
@@ -88,12 +92,14 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         """Run the policy loop on typed objects. By default, call `act` with a task row that has nothing but `body`."""
         params = orjson.loads(body.model_dump_json(exclude_unset=True))
         act = await self.act(Episode(replace_params({}, params), request))
-        return Response.model_validate(act.response)
+        return Response.model_validate(fill_lists(ScoredRow({RESPONSE_KEY: act.response}))[RESPONSE_KEY])
 
     async def run(self, request: Request) -> HttpResponse:
         """Run one attempt at the task row in the body and return the scored row."""
-        row = await drive_episode(self, request)
-        return JsonResponse(dump_json(row))
+        row: AnyRow = await drive_episode(self, request, keeps_lists=True)
+        context = current_context.get()
+        is_last = context is None or not context.takes_lists
+        return JsonResponse(dump_json(write_lists(row) if is_last else row))
 
     def session_bodies(self, episode: Episode) -> SessionBodies:
         return SessionBodies(orjson.dumps(episode.row))

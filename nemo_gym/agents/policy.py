@@ -18,7 +18,7 @@ from nemo_gym.responses.schemas import add_counts
 from nemo_gym.rows.compose import mark_failed_output, note_failed_call
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.tokens.records import drop_tokens as drop_tokens
-from nemo_gym.transport.context import BUDGET_SPENT
+from nemo_gym.transport.context import BUDGET_SPENT, LISTS, TOKENS_HEADER
 from nemo_gym.transport.server_client import ServerClient
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
 
 _CUTS = {"context_overflow": EndReason.CONTEXT_OVERFLOW, BUDGET_SPENT: EndReason.BUDGET}
 """Failures of a model call that end a conversation, by their codes."""
+_TAKES_LISTS = {TOKENS_HEADER: LISTS}
 
 
 class Trajectory:
@@ -95,9 +96,16 @@ class Trajectory:
 class Policy:
     """Continues a trajectory with the answers of a model server."""
 
-    def __init__(self, client: ServerClient, model: str, trajectory: Trajectory) -> None:
+    def __init__(
+        self, client: ServerClient, model: str, trajectory: Trajectory, *, takes_lists: bool = False
+    ) -> None:
+        """`takes_lists`: the items of answers are only kept, so their token ids need not repeat the prompts.
+
+        The base class of agents writes the fields that trainers read (`nemo_gym.rows.token_lists`).
+        """
         self._client = client
         self._model = model
+        self._headers = _TAKES_LISTS if takes_lists else None
         self.trajectory = trajectory
         self.cut_by = EndReason.CONTEXT_OVERFLOW
         """Why `answer` has returned None."""
@@ -110,7 +118,7 @@ class Policy:
         `GymError`.
         """
         body = self.trajectory.request_body()
-        reply = await self._client.post(self._model, "/v1/responses", data=body)
+        reply = await self._client.post(self._model, "/v1/responses", data=body, headers=self._headers)
         if not reply.ok:
             failure = read_failure(reply, self._model, "answer")
             if failure.code in _CUTS and self.trajectory.steps:

@@ -41,10 +41,18 @@ from nemo_gym.rows.compose import (
 )
 from nemo_gym.rows.forms import AnyRow, ScoredRow, TaskRow
 from nemo_gym.rows.keys import PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
+from nemo_gym.rows.token_lists import fill_lists, without_tokens, write_lists
 from nemo_gym.rows.verdict import EndReason, is_reward, read_failure_class
 from nemo_gym.transport import read_reply_failure
 from nemo_gym.transport.calls import UNDELIVERED_CODES
-from nemo_gym.transport.context import LEAVE_OUT_HEADER, PolicyCall, RequestContext, current_context
+from nemo_gym.transport.context import (
+    LEAVE_OUT_HEADER,
+    NONE,
+    TOKENS_HEADER,
+    PolicyCall,
+    RequestContext,
+    current_context,
+)
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 
 __all__ = ["Act", "Episode", "close_quietly", "read_failure", "require_ok"]
@@ -132,6 +140,11 @@ class Episode:
         return params
 
     @property
+    def verifier_reads_tokens(self) -> bool:
+        """Whether the environment's `verify` may read token ids; not if the answer of `/seed_session` says so."""
+        return self.seed is None or self.seed.headers.get(TOKENS_HEADER) != NONE
+
+    @property
     def agent_timeout_s(self) -> float | None:
         """The seconds that the task gives the agent in each turn; None for no limit."""
         timeout_s: float | None = self.row.get(AGENT_TIMEOUT_KEY)
@@ -194,13 +207,16 @@ class EpisodeAgent(Protocol):
         """Run the policy loop of one attempt."""
 
 
-async def drive_episode(agent: EpisodeAgent, request: Request) -> ScoredRow:
-    """Run one attempt at the task row in `request` and return the scored row. Raises `GymError` if it fails."""
-    return await drive(agent, Episode(parse_row(await request.body()), request))
+async def drive_episode(agent: EpisodeAgent, request: Request, *, keeps_lists: bool = False) -> ScoredRow:
+    """Run one attempt at the task row in `request`, as `drive` does."""
+    return await drive(agent, Episode(parse_row(await request.body()), request), keeps_lists=keeps_lists)
 
 
-async def drive(agent: EpisodeAgent, episode: Episode) -> ScoredRow:
-    """Run one attempt and return the scored row. Raises `GymError` if it fails."""
+async def drive(agent: EpisodeAgent, episode: Episode, *, keeps_lists: bool = False) -> ScoredRow:
+    """Run one attempt and return the scored row. Raises `GymError` if it fails.
+
+    `keeps_lists`: the caller writes the token ids that are in lists (`nemo_gym.rows.token_lists`).
+    """
     on_truncation = episode.on_truncation(agent.config.on_truncation)
     started, task = monotonic(), episode.row
     async with _Session(agent, episode):
@@ -223,7 +239,8 @@ async def drive(agent: EpisodeAgent, episode: Episode) -> ScoredRow:
         timing=episode.timing,
         calls=episode.calls,
     )
-    return settle_sequence(row)
+    row = settle_sequence(row)
+    return row if keeps_lists else fill_lists(row)
 
 
 class _Session:
@@ -342,7 +359,8 @@ async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, 
     started = monotonic()
     resources = agent.resources_server_name
     turn = {TURN_KEY: episode.turn} if episode.turn else {}
-    body = orjson.dumps({**episode.row, RESPONSE_KEY: act.response, **turn})
+    given = {**episode.row, RESPONSE_KEY: act.response, **turn}
+    body = orjson.dumps(write_lists(given) if episode.verifier_reads_tokens else without_tokens(given))
     with NamedStep("/verify"):
         reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
     require_ok(reply, resources, "verify the attempt (/verify)")

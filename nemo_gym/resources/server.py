@@ -54,7 +54,7 @@ from nemo_gym.serving.sessions import (
     close_sessions,
     sweep_abandoned,
 )
-from nemo_gym.transport.context import LEAVE_OUT_HEADER
+from nemo_gym.transport.context import LEAVE_OUT_HEADER, NONE, TOKENS_HEADER
 
 if TYPE_CHECKING:
     from nemo_gym.resources.recorded_tools import RecordedTools
@@ -112,6 +112,8 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     boundary: ClassVar[Boundary] = Boundary.VERIFIER
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/verify", "/aggregate_metrics"})
     authenticates_sessions: ClassVar[bool] = True
+    reads_tokens: ClassVar[bool] = True
+    """False if `verify` reads no token ids and log-probabilities: the attempts that it gets then have none."""
     _gym_worker: ServerInWorker | None = PrivateAttr(default=None)
     _gym_sessions: ResourcesSessions = PrivateAttr(default_factory=ResourcesSessions)
     _gym_mcp_clients: McpClients | None = PrivateAttr(default=None)
@@ -238,6 +240,8 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         access = super()._new_access()
         if self.config.open_verify:
             access.control_routes -= {"/verify"}
+        if not self.reads_tokens:
+            access.opening_headers = ((TOKENS_HEADER.encode(), NONE.encode()),)
         return access
 
     def new_sessions(self) -> SessionRegistry:

@@ -19,6 +19,7 @@ from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import (
     CARRIED_FIELDS,
     CONTRACT_FIELDS,
+    FOR_CONTRACT,
     OUT_OF_SEQUENCE,
     RECORD_FIELD,
     CallRecord,
@@ -156,7 +157,9 @@ def settle_sequence(row: ScoredRow) -> ScoredRow:
     """
     records = _records_in(row)
     begins = sum(record.get("sequence") is not None and record.get("base") is None for record in records)
-    is_contract = any("ids" not in record for record in records if record.get("sequence"))
+    is_contract = any(
+        "ids" not in record or FOR_CONTRACT in record for record in records if record.get("sequence")
+    )
     is_left_out = any(record.get(OUT_OF_SEQUENCE) for record in records)
     return fill_contract_fields(row) if is_left_out or (is_contract and begins > 1) else row
 

@@ -34,7 +34,14 @@ from nemo_gym.serving.prometheus import LatencyHistogram
 from nemo_gym.serving.request_bodies import BodyReader, require_plain
 from nemo_gym.serving.session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.sessions import SESSION_ID_KEY
-from nemo_gym.transport.context import BUDGET_HEADER, SPENT_HEADER, RequestContext, current_context
+from nemo_gym.transport.context import (
+    BUDGET_HEADER,
+    LISTS,
+    SPENT_HEADER,
+    TOKENS_HEADER,
+    RequestContext,
+    current_context,
+)
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
 from nemo_gym.transport.memory import CLIENT_CANCELS
 from nemo_gym.transport.request_body import WholeBody
@@ -48,6 +55,7 @@ log = logging.getLogger(__name__)
 _POLICY_VIOLATION = 1008
 _DEADLINE = DEADLINE_HEADER.encode()
 _BUDGET, _SPENT = BUDGET_HEADER.encode(), SPENT_HEADER.encode()
+_TOKENS, _LISTS = TOKENS_HEADER.encode(), LISTS.encode()
 _LENGTH = b"content-length"
 _CONTENT_ENCODING, _TRANSFER_ENCODING = b"content-encoding", b"transfer-encoding"
 
@@ -209,6 +217,8 @@ class RequestMiddleware:
             is_verifying=path == "/verify",
             is_policy_acting=path in self.policy_paths,
         )
+        if _TOKENS in headers:
+            context.takes_lists = headers[_TOKENS] == _LISTS
         if _BUDGET in headers:
             from nemo_gym.transport.budget import BudgetLedger  # most runs have none
 

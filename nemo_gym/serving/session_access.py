@@ -82,6 +82,8 @@ class SessionAccess:
     servers use the session as a name only and ignore foreign cookies."""
     rollouts: RolloutAccess | None = None
     """The opened rollouts of a model server."""
+    opening_headers: tuple[RawHeader, ...] = ()
+    """Headers of the answer to `/seed_session`, beside its cookie and the incarnation."""
 
     def admit(self, path: str, headers: Headers, rollout: str | None = None) -> Admission:
         """Return the session of a request, whose URL named `rollout`.
@@ -109,7 +111,8 @@ class SessionAccess:
         if incarnation is not None and incarnation != self.incarnation.encode():
             raise self._build_lost_refusal(path)
         if path == "/seed_session":
-            return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
+            headers_of_opening = (self._cookie(session), (_INCARNATION, self.incarnation.encode()))
+            return Admission(session, headers_of_opening + self.opening_headers)
         return Admission(session, (self._cookie(session),) if needs_cookie else ())
 
     def _is_open(self, path: str, headers: Headers) -> bool:

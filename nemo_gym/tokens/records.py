@@ -34,6 +34,8 @@ CONTRACT_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_p
 
 OUT_OF_SEQUENCE = "out_of_sequence"
 """In a record: the call is left out of the contract's fields, because its prompt does not extend the sequence."""
+FOR_CONTRACT = "for_contract"
+"""In a record: its ids are in lists, and whoever writes the row puts them into the contract's fields."""
 
 PolicyVersion: TypeAlias = int | str
 

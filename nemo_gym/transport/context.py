@@ -29,6 +29,10 @@ CALL_HEADER, VERIFYING = "x-ng-call", "verifying"
 """The id of a model call of a durable attempt, the same when the call is sent again; `VERIFYING` for a verifier's."""
 LEAVE_OUT_HEADER = "x-ng-leave-out"
 """Comma-separated names of fields that the response can omit, because the caller has them already."""
+TOKENS_HEADER, LISTS, NONE = "x-ng-tokens", "lists", "none"
+"""In a request: `LISTS` for a caller that writes the fields of trainers itself, from the new ids of each call, so that
+no answer repeats a prompt (`nemo_gym.rows.token_lists`). In the answer of `/seed_session`: `NONE` if the environment's
+`verify` reads no tokens."""
 
 CONTROLLED_HEADER = "x-ng-controlled"
 """`1` in the attempts of a run that has a control of its own, so that the control of the gym's servers leaves them."""
@@ -58,6 +62,8 @@ class RequestContext:
     """When the request came, on the monotonic clock; 0 if no server took it."""
     calls: list[PolicyCall] | None = None
     """The calls that the policy of an attempt made so far; None if no attempt is driven here."""
+    takes_lists: bool = False
+    """The caller writes the fields of trainers itself (`TOKENS_HEADER`)."""
     is_policy_acting: bool = False
     """True while the policy runs: a called path may then be a name that the model made up."""
 

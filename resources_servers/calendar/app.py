@@ -57,6 +57,7 @@ class CalendarVerifyResponse(CalendarVerifyRequest, BaseVerifyResponse):
 
 class CalendarResourcesServer(SimpleResourcesServer):
     config: CalendarResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: CalendarVerifyRequest

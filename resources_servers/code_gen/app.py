@@ -90,6 +90,7 @@ NO_CODE = "no_code"
 
 class CompCodingResourcesServer(SimpleResourcesServer):
     config: CompCodingResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     _runner: CodeRunner = PrivateAttr()
     _problems: Problems = PrivateAttr(default_factory=dict)

@@ -87,6 +87,7 @@ class WrittenFile(FilePath):
 
 class CodeRepairResourcesServer(SimpleResourcesServer):
     config: CodeRepairConfig
+    reads_tokens: ClassVar[bool] = False
 
     _runner: CodeRunner = PrivateAttr()
     _files: dict[str, dict[str, str]] = PrivateAttr(default_factory=dict)

@@ -107,6 +107,7 @@ class EfficientToolUseVerifyResponse(EfficientToolUseVerifyRequest, BaseVerifyRe
 
 class EfficientToolUseResourcesServer(SimpleResourcesServer):
     config: EfficientToolUseConfig
+    reads_tokens: ClassVar[bool] = False
     stocks: dict[str, dict[str, dict[str, int]]] = Field(default_factory=dict)
     """The stock of each session."""
 

@@ -91,6 +91,7 @@ class LLMJudgeVerifyResponse(BaseVerifyResponse):
 
 class LLMJudgeResourcesServer(SimpleResourcesServer):
     config: LLMJudgeResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     _judge: EquivalenceJudge = PrivateAttr()
 

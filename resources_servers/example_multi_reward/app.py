@@ -51,6 +51,7 @@ class MultiRewardVerifyResponse(MultiRewardVerifyRequest, BaseMultiRewardVerifyR
 
 class ExampleMultiRewardResourcesServer(SimpleResourcesServer):
     config: MultiRewardConfig
+    reads_tokens: ClassVar[bool] = False
 
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: MultiRewardVerifyRequest

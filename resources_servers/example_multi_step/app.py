@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -54,6 +54,7 @@ class MultiStepVerifyResponse(MultiStepVerifyRequest, BaseVerifyResponse):
 
 class ExampleMultiStepResourcesServer(SimpleResourcesServer):
     config: BaseResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from fastapi import FastAPI, HTTPException, Request
 from pydantic import BaseModel, Field
@@ -50,6 +50,7 @@ class CounterVerifyResponse(CounterVerifyRequest, BaseVerifyResponse):
 
 class ExampleSessionStateMgmtResourcesServer(SimpleResourcesServer):
     config: BaseResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
     session_id_to_counter: dict[str, int] = Field(default_factory=dict)
 
     def setup_webserver(self) -> FastAPI:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fastapi import FastAPI
 from pydantic import BaseModel
 
@@ -33,6 +35,7 @@ class WeatherVerifyResponse(BaseVerifyResponse):
 
 class ExampleSingleToolCallResourcesServer(SimpleResourcesServer):
     config: BaseResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()

@@ -80,6 +80,7 @@ class InstructionFollowingVerifyResponse(InstructionFollowingVerifyRequest, Base
 
 class InstructionFollowingResourcesServer(SimpleResourcesServer):
     config: InstructionFollowingConfig
+    reads_tokens: ClassVar[bool] = False
 
     async def check_task(  # type: ignore[override]  # with this environment's own row
         self, body: InstructionFollowingRunRequest

@@ -73,6 +73,7 @@ class LibraryJudgeMathVerifyResponse(BaseVerifyResponse):
 
 class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
     config: LibraryJudgeMathResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     _judge: EquivalenceJudge = PrivateAttr()
 

@@ -60,6 +60,7 @@ class MCQAVerifyResponse(BaseVerifyResponse):
 
 class MCQAResourcesServer(SimpleResourcesServer):
     config: MCQAResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     async def check_task(  # type: ignore[override]  # with this environment's own row
         self, body: MCQARunRequest

@@ -62,6 +62,7 @@ class ReasoningGymVerifyResponse(ReasoningGymVerifyRequest, BaseVerifyResponse):
 
 class ReasoningGymResourcesServer(SimpleResourcesServer):
     config: ReasoningGymConfig
+    reads_tokens: ClassVar[bool] = False
 
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: ReasoningGymVerifyRequest

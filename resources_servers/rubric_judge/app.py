@@ -75,6 +75,7 @@ class RubricJudgeVerifyResponse(RubricJudgeVerifyRequest, BaseVerifyResponse):
 
 class RubricJudgeResourcesServer(SimpleResourcesServer):
     config: RubricJudgeConfig
+    reads_tokens: ClassVar[bool] = False
     _judge: Judge = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:

@@ -79,6 +79,7 @@ class StringMatchVerifyResponse(BaseVerifyResponse):
 
 class StringMatchResourcesServer(SimpleResourcesServer):
     config: StringMatchResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     async def check_task(  # type: ignore[override]  # with this environment's own row
         self, body: StringMatchRunRequest

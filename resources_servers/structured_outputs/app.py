@@ -84,6 +84,7 @@ class StructuredOutputsVerifyResponse(StructuredOutputsVerifyRequest, BaseVerify
 
 class StructuredOutputsResourcesServer(SimpleResourcesServer):
     config: StructuredOutputsConfig
+    reads_tokens: ClassVar[bool] = False
 
     async def verify(  # type: ignore[override]  # with this environment's own row
         self, body: StructuredOutputsVerifyRequest

@@ -105,6 +105,7 @@ class TextToSqlVerifyResponse(BaseVerifyResponse):
 
 class TextToSqlResourcesServer(SimpleResourcesServer):
     config: TextToSqlResourcesServerConfig
+    reads_tokens: ClassVar[bool] = False
 
     _judge: EquivalenceJudge = PrivateAttr()
     _limits: SqlLimits = PrivateAttr()

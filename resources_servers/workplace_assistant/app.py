@@ -83,6 +83,7 @@ class WorkplaceVerifyResponse(BaseVerifyResponse):
 
 class WorkplaceServer(SimpleResourcesServer):
     config: WorkplaceConfig
+    reads_tokens: ClassVar[bool] = False
     workplaces: dict[str, Workplace] = Field(default_factory=dict)
     _data: WorkplaceData = PrivateAttr()
 

@@ -23,7 +23,14 @@ from nemo_gym.tokens.histories import History, digest_history, digest_message, l
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence
 from nemo_gym.tokens.linkage import CallLink, Ledger, exact_reason
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
-from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
+from nemo_gym.tokens.records import (
+    CONTRACT_FIELDS,
+    FOR_CONTRACT,
+    RECORD_FIELD,
+    CallRecord,
+    PolicyVersion,
+    TokenForm,
+)
 from nemo_gym.transport.context import current_context
 
 __all__ = ["CallRecorder"]
@@ -111,10 +118,14 @@ class CallRecorder:
             kept.tokens = CallRecord.from_capture(capture, link.for_record, **call.about)
             return kept.tokens
         record = CallRecord.from_capture(capture, link, **call.about)
-        if self._form is TokenForm.CONTRACT and link.continues_first:
+        if self._form is not TokenForm.CONTRACT or not link.continues_first:
+            last[RECORD_FIELD] = record.to_wire(self._form, in_sequence=link.continues_first)
+        elif _takes_lists():
+            last[RECORD_FIELD] = {**record.to_wire(TokenForm.LISTS), FOR_CONTRACT: True}
+        else:
             whole = (capture.prompt_ids, capture.generated_ids, capture.logprobs)
             last.update(zip(CONTRACT_FIELDS, whole, strict=True))
-        last[RECORD_FIELD] = record.to_wire(self._form, in_sequence=link.continues_first)
+            last[RECORD_FIELD] = record.to_wire(self._form)
         if experts is not None:
             last["routed_experts"] = experts
         return record
@@ -190,6 +201,11 @@ def notes_on(record: CallRecord) -> Iterable[str]:
 def _session() -> str | None:
     context = current_context.get()
     return context.session if context is not None else None
+
+
+def _takes_lists() -> bool:
+    context = current_context.get()
+    return context is not None and context.takes_lists
 
 
 def _read_routed_experts(chat: Mapping[str, Any]) -> Any:

@@ -13,12 +13,13 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.transport import Caller, Deadline, Reply, read_reply_failure
-from nemo_gym.transport.context import CONTROLLED_HEADER, SESSION_HEADER
+from nemo_gym.transport.context import CONTROLLED_HEADER, LISTS, SESSION_HEADER, TOKENS_HEADER
 
 if TYPE_CHECKING:
     from nemo_gym.rollouts.run.budgets import Budgets
 
 _CONTROLLED = {CONTROLLED_HEADER: "1"}
+_CONTROLLED_WITH_LISTS = {**_CONTROLLED, TOKENS_HEADER: LISTS}
 _QUOTED_CHARACTERS = 500
 _LONGEST_HEAD_START_S = 2.0
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
@@ -28,14 +29,21 @@ class AgentAttempter:
     """Calls the agent of a planned attempt."""
 
     def __init__(
-        self, caller: Caller, *, timeout_s: float | None = None, budgets: Budgets | None = None
+        self,
+        caller: Caller,
+        *,
+        timeout_s: float | None = None,
+        budgets: Budgets | None = None,
+        takes_lists: bool = False,
     ) -> None:
         """`timeout_s`: time limit of an attempt in seconds. `budgets`: those of the run, if it has any.
+        `takes_lists`: token ids may be in lists in the rows of results, though not in their lines.
 
         A slightly shorter limit is propagated to agents, so that they can close the session and report the cause.
         """
         self._caller = caller
         self._budgets = budgets
+        self._headers = _CONTROLLED_WITH_LISTS if takes_lists else _CONTROLLED
         self._set_timeout(timeout_s)
 
     def tune(self, limits: RunLimits) -> None:
@@ -75,8 +83,8 @@ class AgentAttempter:
     def _build_headers(self, task: PlannedAttempt, session: str | None, *, continues: bool) -> dict[str, str]:
         """Return the headers of an attempt: that its run has a control, its name and its budget, if it has any."""
         if session is None and self._budgets is None:
-            return _CONTROLLED
-        named = _CONTROLLED if session is None else _CONTROLLED | {SESSION_HEADER: session}
+            return self._headers
+        named = self._headers if session is None else self._headers | {SESSION_HEADER: session}
         return (
             named if self._budgets is None else named | self._budgets.build_headers(task, continues=continues)
         )

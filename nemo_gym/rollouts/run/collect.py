@@ -152,7 +152,9 @@ async def _build_attempter(
     if settings.has_budget:
         execution.budgets = await _open_budgets(settings, checked, execution)
     timeout_s = execution.limits.rollout_timeout_s
-    agents = AgentAttempter(execution.caller, timeout_s=timeout_s, budgets=execution.budgets)
+    agents = AgentAttempter(
+        execution.caller, timeout_s=timeout_s, budgets=execution.budgets, takes_lists=True
+    )
     execution.on_tuned = agents.tune
     return agents
 

@@ -110,6 +110,7 @@ class TrialSession:
 
 class TaskFoldersServer(SimpleResourcesServer):
     config: TaskFoldersConfig
+    reads_tokens: ClassVar[bool] = False
 
     _sandboxes: Sandboxes = PrivateAttr()
     _sessions: dict[str, TrialSession] = PrivateAttr(default_factory=dict)
