@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from itertools import repeat
 from typing import Any
 
 import orjson
@@ -42,11 +43,19 @@ async def compactions(handler: ASGIApp, scope: Scope, receive: Receive, send: Se
         await handler(scope, receive, send)
     elif scope["path"] == COMPACT_PATH:
         await _compact(handler, {**scope, "path": _RESPONSES}, receive, send)
-    elif f'"{_KIND}"'.encode() in receive.body:
+    elif _has_compaction(receive):
         asked = receive.value if receive.value is not None else parse_object(receive.body)
         await handler(scope, _build_body(insert_summaries(asked), receive), send)
     else:
         await handler(scope, receive, send)
+
+
+def _has_compaction(receive: WholeBody) -> bool:
+    if receive.value is None:
+        return f'"{_KIND}"'.encode() in receive.body
+    items = receive.value.get("input")
+    objects = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return _KIND in map(dict.get, objects, repeat("type"))
 
 
 async def _compact(handler: ASGIApp, scope: Scope, receive: WholeBody, send: Send) -> None:
@@ -90,7 +99,7 @@ def _build_body(asked: dict[str, Any], receive: WholeBody) -> WholeBody:
 
 
 def _is_compaction(item: object) -> bool:
-    return isinstance(item, Mapping) and item.get("type") == _KIND
+    return isinstance(item, dict) and item.get("type") == _KIND
 
 
 def _read(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class EngineModel(SimpleResponsesAPIModel):
     """A model server on plain JSON."""
 
     config: EngineModelConfig
+    reads_objects: ClassVar[bool] = True
     is_provider: ClassVar[bool] = False
     """True if the engine itself reads what a provider's agents send; then their requests are left as they are."""
 

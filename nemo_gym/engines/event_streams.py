@@ -16,7 +16,7 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.engines.record.call import DIALECTS
-from nemo_gym.failures import EngineError, GymError, build_error
+from nemo_gym.failures import EngineError, GymError, InputError, build_error
 from nemo_gym.responses import encode_chat_events, encode_response_events
 from nemo_gym.responses.messages_api import encode_message_events
 from nemo_gym.serving.error_forms import anthropic_error
@@ -31,6 +31,7 @@ EVENT_STREAM: RawHeaders = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
 ]
+_STREAM_FIELDS = frozenset({"stream", "stream_options"})
 COMMENT = b": the engine is working\n\n"
 TICK_S = 2.0
 """Seconds between two comment lines."""
@@ -53,15 +54,17 @@ class EventStreams:
     The handler gets the request without its fields about streams.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, parses: bool = False) -> None:
+        """`parses`: the app's handlers read JSON objects, so that one parsed here saves a search of the body."""
         self.tick_s = TICK_S
+        self._parses = parses
 
     async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if path not in DIALECTS or not isinstance(receive, WholeBody) or b'"stream' not in receive.body:
+        if path not in DIALECTS or not isinstance(receive, WholeBody) or not self._may_stream(receive):
             await handler(scope, receive, send)
             return
-        asked = parse_object(receive.body)
+        asked = dict(receive.value) if receive.value is not None else parse_object(receive.body)
         streams, options = asked.pop("stream", None), asked.pop("stream_options", None)
         whole = WholeBody(orjson.dumps(asked), receive, asked)
         if not streams:
@@ -76,6 +79,16 @@ class EventStreams:
             await sender.fail(error)
             return
         await sender.answer(reply)
+
+    def _may_stream(self, receive: WholeBody) -> bool:
+        if not self._parses:
+            return b'"stream' in receive.body
+        if receive.value is None:
+            try:
+                receive.value = parse_object(receive.body)
+            except InputError:
+                return False  # the handler answers that
+        return not _STREAM_FIELDS.isdisjoint(receive.value)
 
     async def _run(self, answering: Coroutine[Any, Any, Reply], sender: EventStreamSender) -> Reply:
         task = asyncio.create_task(answering)

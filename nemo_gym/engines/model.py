@@ -55,6 +55,8 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
     config: BaseResponsesAPIModelConfig
     boundary: ClassVar[Boundary] = Boundary.ENGINE
     cancel_on_disconnect: ClassVar[frozenset[str]] = CALL_ROUTES
+    reads_objects: ClassVar[bool] = False
+    """Whether the handlers of model calls read requests as JSON objects (`request_object`)."""
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
@@ -69,7 +71,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         configuration = getattr(self.server_client, "global_config_dict", None)
         self._install_gateway(app, configuration)
         install_model_call_capture(app, configuration, self.config.name)
-        app.layers[:0] = EventStreams(), compactions
+        app.layers[:0] = EventStreams(parses=self.reads_objects), compactions
         return app
 
     def _install_gateway(self, app: GymApp, configuration: Any) -> None:

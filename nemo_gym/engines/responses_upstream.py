@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -70,7 +71,8 @@ def string_metadata(metadata: Mapping[str, Any], problems: ConversionProblems) -
 
 def drop_our_fields(items: list[Any]) -> list[Any]:
     """Remove the fields that a model server adds; returns the same list if there are none."""
-    if not any(isinstance(item, dict) and not CARRIED_FIELDS.isdisjoint(item) for item in items):
+    objects = items if set(map(type, items)) == {dict} else [item for item in items if isinstance(item, dict)]
+    if CARRIED_FIELDS.isdisjoint(chain.from_iterable(objects)):
         return items
     return [drop_tokens(item) if isinstance(item, dict) else item for item in items]
 

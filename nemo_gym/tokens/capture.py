@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -25,6 +26,7 @@ _ABOVE_CERTAIN = 1e-3
 """The largest log-probability above 0 that rounding can cause."""
 _FIRST_BYTES = bytes(range(0x80, 0xC6))
 """Of 32-bit floats from -0.0 down to -8192, which is excluded."""
+_TOKEN, _LOGPROB = itemgetter("token"), itemgetter("logprob")
 _NAMED = "token_id:"
 _NAMES = re.compile(r"token_id:(?:0|[1-9][0-9]*+)(?:,token_id:(?:0|[1-9][0-9]*+))*+")
 
@@ -88,9 +90,16 @@ def capture_chat(
     counted = _read_mapping(chat.get("usage")).get("completion_tokens")
     if type(counted) is int and counted != len(ids):
         return Capture(masked=MaskReason.SHORT_TOKEN_IDS)
-    logprobs = [entry.get("logprob") for entry in entries] or message.get("generation_log_probs")
+    logprobs = _read_logprobs(entries) or message.get("generation_log_probs")
     masked = find_logprobs_fault(logprobs, len(ids))
     return Capture(masked=masked) if masked else Capture(read, ids, list(logprobs or ()), None, encoded)
+
+
+def _read_logprobs(entries: Sequence[Mapping[str, Any]]) -> list[Any]:
+    try:
+        return list(map(_LOGPROB, entries))
+    except KeyError:
+        return [entry.get("logprob") for entry in entries]
 
 
 def _read_prompt(prompt: Any, find_known: Callable[[bytes], PromptIds | None]) -> PromptIds:
@@ -139,7 +148,7 @@ def _are_names_of(ids: object, entries: Sequence[Mapping[str, Any]]) -> bool:
         return False
     try:
         written = write_ids(ids).decode().replace(",", f",{_NAMED}")
-        return f"{_NAMED}{written}" == ",".join([entry["token"] for entry in entries])
+        return f"{_NAMED}{written}" == ",".join(map(_TOKEN, entries))
     except (KeyError, TypeError):
         return False
 

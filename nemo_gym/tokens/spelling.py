@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from nemo_gym.responses.arguments import canonical_arguments
@@ -23,6 +24,9 @@ class SampledTurns:
         self._arguments: dict[str, str] = {}
         self._texts: OrderedDict[str, list[str]] = OrderedDict()
         """Text without white space at its ends → the texts that were sampled so."""
+        self._asked: Sequence[Mapping[str, Any]] = ()
+        """The messages of the last request; a later one with the same objects has said the same before."""
+        self._restored: list[Mapping[str, Any]] = []
 
     def add(self, answer: Mapping[str, Any]) -> None:
         """Remember an answer, a chat message."""
@@ -42,7 +46,12 @@ class SampledTurns:
         """Return chat messages with the sampled texts in the place of others that say the same."""
         if not self._arguments and not self._texts:
             return list(messages)
-        return [self._restore_message(message) for message in messages]
+        known = len(self._asked) if all(map(is_, self._asked, messages)) else 0
+        if known > len(messages):
+            known = 0
+        added = [self._restore_message(message) for message in messages[known:]]
+        self._asked, self._restored = messages, [*self._restored[:known], *added]
+        return self._restored
 
     def _restore_message(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
         if message.get("role") != "assistant":

@@ -283,7 +283,9 @@ class Ledgers:
 
     def _touch(self, session: str) -> Ledger:
         self._touched[session] = self._clock()
-        ledger = self._ledgers.setdefault(session, Ledger())
+        ledger = self._ledgers.get(session)
+        if ledger is None:
+            ledger = self._ledgers[session] = Ledger()
         self._ledgers.move_to_end(session)
         return ledger
 
