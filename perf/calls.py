@@ -3,7 +3,8 @@
 The rollout runs inline, and over sockets between the same servers, all in this process so that they can be counted.
 Over sockets it also runs as an attempt of a durable run, whose calls are recorded.
 Every call, every resumption of a coroutine and every instruction counts, of the gym and of its libraries. The engine
-stub is excluded. A test compares the counts with committed ones (`tests/perf/test_counts.py`).
+stub is excluded. A test compares the counts with committed ones (`tests/perf/test_counts.py`). The floor is the same
+number of requests, 7 to servers and 2 to the engine stub, with a bare ASGI app behind the same HTTP server and client.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from nemo_gym.transport.control import DURABLE_RUNS
 from nemo_gym.transport.directory import Directory
 from nemo_gym.transport.pools import process_transport
 from perf.episodes import EPISODES
+from perf.floor import serving_bare
 from perf.measure import Figures
 from resources_servers.example_single_tool_call.app import ExampleSingleToolCallResourcesServer
 from responses_api_agents.simple_agent.app import SimpleAgent
@@ -51,6 +53,10 @@ _SCRIPTED = (
 _WARM_UP, _COUNTED = 12, 5
 _STUB = str(Path(mock_engine.__file__).parent)
 _MOST_SHOWN = 15
+_ROOMS = ("serving", "transport", "engines", "responses", "episodes", "agents", "rows")
+_SERVER_FOLDERS = ("resources_servers", "responses_api_agents", "responses_api_models")
+_TO_SERVERS, _TO_ENGINE = 7, 2
+"""Requests of a rollout: /run, /seed_session, twice the model, the tool, /verify and /close_session; the engine's."""
 
 Send: TypeAlias = Callable[[Call], Awaitable[Reply]]
 """Makes a call to the agent."""
@@ -73,6 +79,13 @@ class Work:
             for code, instructions in self.instructions.most_common(count)
         }
 
+    def by_room(self) -> dict[str, float]:
+        """Return the instructions per rollout of each room of the gym, and of its libraries."""
+        rooms: Counter[str] = Counter()
+        for code, instructions in self.instructions.items():
+            rooms[find_room(code.co_filename)] += instructions
+        return {room: instructions / _COUNTED for room, instructions in rooms.most_common()}
+
     def clear(self) -> None:
         """Forget everything that was counted."""
         self.calls.clear()
@@ -85,6 +98,18 @@ class Work:
     @property
     def instructions_per_rollout(self) -> float:
         return self.instructions.total() / _COUNTED
+
+
+def find_room(path: str) -> str:
+    """Return the room that a file belongs to: a library's name, or a folder of the gym."""
+    parts = Path(path).parts
+    if "site-packages" in parts:
+        return "uvicorn" if "uvicorn" in parts else "other libraries"
+    if "nemo_gym" in parts and len(parts) - parts.index("nemo_gym") > 2:
+        room = parts[parts.index("nemo_gym") + 1]
+        return room if room in _ROOMS else "other rooms"
+    is_server = any(part in _SERVER_FOLDERS for part in parts)
+    return "other rooms" if is_server or "nemo_gym" in parts else "Python"
 
 
 class Counting:
@@ -136,17 +161,25 @@ def work_over_sockets(*, durable: bool = False) -> Work:
         return _run(_work_of(_gym_over_sockets(stub.base_url, records)))
 
 
+def work_of_floor() -> Work:
+    """Count the requests of a rollout between bare ASGI apps, for servers and clients together."""
+    with EngineProcess(EngineOptions()) as stub:
+        return _run(_count_floor(stub.base_url))
+
+
 def run(runs: int) -> Figures:
     """Return the work per rollout, in total and for the most expensive functions. Counts do not vary between runs."""
     counted = {
         "inline": work_inline(),
         "over sockets": work_over_sockets(),
         "durable, over sockets": work_over_sockets(durable=True),
+        "the floor of that over sockets": work_of_floor(),
     }
     return {
         name: {
             "calls_per_rollout": work.calls_per_rollout,
             "instructions_per_rollout": work.instructions_per_rollout,
+            **{f"in_{room}".replace(" ", "_").lower(): spent for room, spent in work.by_room().items()},
             "most": work.most(),
         }
         for name, work in counted.items()
@@ -168,15 +201,38 @@ async def _work_of(gym: Any) -> Work:
             if not reply.ok or reply.json()["reward"] != 1.0:
                 raise RuntimeError(f"the attempt was not scored 1: HTTP {reply.status} {reply.body[:500]!r}")
 
-        for _ in range(_WARM_UP):
+        return await count_work(attempt)
+
+
+async def count_work(attempt: Callable[[], Awaitable[None]]) -> Work:
+    """Count a few attempts, one after the other, after a warm-up."""
+    for _ in range(_WARM_UP):
+        await attempt()
+    with Counting() as work:
+        # On newer Pythons, the instructions of a function are traced from its second call on.
+        await attempt()
+        work.clear()
+        for _ in range(_COUNTED):
             await attempt()
-        with Counting() as work:
-            # On newer Pythons, the instructions of a function are traced from its second call on.
-            await attempt()
-            work.clear()
-            for _ in range(_COUNTED):
-                await attempt()
-        return work
+    return work
+
+
+async def _count_floor(engine_url: str) -> Work:
+    transport = HttpTransport()
+    body, headers = EPISODE.body(), {"content-type": "application/json"}
+    calls = orjson.dumps({"model": "mock", "messages": [{"role": "user", "content": "Hello."}]})
+    async with serving_bare() as url:
+
+        async def attempt() -> None:
+            for _ in range(_TO_SERVERS):
+                await transport.send(url, Call("POST", "/", body, dict(headers)))
+            for _ in range(_TO_ENGINE):
+                await transport.send(engine_url, Call("POST", "/chat/completions", calls, dict(headers)))
+
+        try:
+            return await count_work(attempt)
+        finally:
+            await transport.close()
 
 
 @asynccontextmanager

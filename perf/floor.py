@@ -10,8 +10,8 @@ import asyncio
 import multiprocessing
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -85,13 +85,29 @@ def served(new_app: Callable[[], AsgiApp]) -> Iterator[Peer]:
             process.join(10)
 
 
+@asynccontextmanager
+async def serving_bare() -> AsyncIterator[str]:
+    """Serve the bare app in this event loop, and return its URL."""
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
+        server = _build_server(bare_app)
+        task = asyncio.create_task(server.serve([listening]))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await task
+
+
 def _serve(new_app: Callable[[], AsgiApp], listening: socket.socket) -> None:
-    app = new_app()
+    _build_server(new_app()).run(sockets=[listening])
+
+
+def _build_server(app: AsgiApp) -> uvicorn.Server:
     config = uvicorn.Config(
         app, loop="uvloop", http="httptools", access_log=False, log_level="warning", lifespan="off",
         timeout_keep_alive=75, server_header=False, date_header=False, proxy_headers=False,
     )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[listening])
+    return uvicorn.Server(config)
 
 
 def measure_hop(

@@ -71,8 +71,11 @@ class Ground:
         odd_share: float = 0.0,
         engine: dict[str, Any] | None = None,
         around: Callable[[EngineApp], Any] = lambda app: app,
+        takes_lists: bool = False,
         **server: Any,
     ) -> None:
+        """`takes_lists`: the agent writes the contract's fields itself (`nemo_gym.rows.token_lists`)."""
+        self.takes_lists = takes_lists
         options = EngineOptions(model="mock", seed=1, **(engine or {}))
         self.engine = DriftingEngine(
             options, policy=policy or RandomPolicy(), template=template, odd_share=odd_share
@@ -112,7 +115,7 @@ class Conversation:
 
     async def ask(self, *, keep: bool = True, **params: Any) -> dict[str, Any]:
         """One model call; `keep`: the agent keeps its answer."""
-        reset = current_context.set(RequestContext(self.session))
+        reset = current_context.set(RequestContext(self.session, takes_lists=self.ground.takes_lists))
         try:
             response = await self.ground.server.respond({"input": self.history, "tools": TOOLS, **params})
         finally:
