@@ -55,13 +55,14 @@ def prefetch(keys: PrefetchKeys) -> int:
 def _fetch_environments(names: list[str], keys: PrefetchKeys) -> int:
     """Install the packages of environments, load each environment once, and write its tasks if they are asked for."""
     from nemo_gym.sources.foreign.blocks import name_agent
-    from nemo_gym.sources.foreign.environment import build_program
+    from nemo_gym.sources.foreign.environment import build_program, require_present
     from nemo_gym.sources.foreign.kinds import KINDS, read_kind, read_name
     from nemo_gym.sources.foreign.rows import read_listing, write_rows
     from nemo_gym.sources.foreign.venvs import Venvs
 
     venvs = Venvs(Path(keys.venvs) if keys.venvs else None, lambda line: print(line, file=sys.stderr))
     found = [(name, None if name in KINDS else read_name(name)) for name in names]
+    require_present(named for _, named in found if named is not None)
     rows = []
     for name, named in found:
         kind = named.kind if named is not None else read_kind(name)

@@ -53,6 +53,7 @@ def has_foreign(names: Sequence[str]) -> bool:
 
 def place_foreign(line: GymLine) -> GymLine:
     """Return the line with a configuration and rows in the place of its names. Raises `ConfigError`."""
+    from nemo_gym.sources.foreign.environment import require_present
     from nemo_gym.sources.foreign.kinds import read_name
     from nemo_gym.sources.foreign.rows import write_rows
 
@@ -66,6 +67,7 @@ def place_foreign(line: GymLine) -> GymLine:
         )
     environments = [named for _, named in found if named is not None]
     terms, extras = take_terms(line.extras)
+    require_present(environments)  # before their packages are installed
     blocks: dict[str, Any] = {}
     rows: list[TaskRow] = []
     for named in environments:

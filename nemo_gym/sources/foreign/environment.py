@@ -7,7 +7,7 @@ belongs to no rollout.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -266,6 +266,18 @@ def list_readable(named: ForeignName) -> tuple[Path, ...]:
         raise ConfigError(f"There is no file {file}.", code="file_missing", param="source")
     beside = sorted(each for each in file.parent.iterdir() if each.exists())
     return tuple(each for each in beside if not each.name.startswith(".") and each.name != "env.yaml")
+
+
+def require_present(names: Iterable[ForeignName]) -> None:
+    """Raise `ConfigError` that tells which files and folders of environments are not there."""
+    missing = []
+    for named in names:
+        try:
+            list_readable(named)
+        except ConfigError as error:
+            missing.append(error.failure.message)
+    if missing:
+        raise ConfigError(" ".join(missing), code="environment_missing", param="source")
 
 
 def build_program(
