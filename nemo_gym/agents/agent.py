@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import orjson
@@ -98,8 +99,10 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         """Run one attempt at the task row in the body and return the scored row."""
         row: AnyRow = await drive_episode(self, request, keeps_lists=True)
         context = current_context.get()
-        is_last = context is None or not context.takes_lists
-        return JsonResponse(dump_json(write_lists(row) if is_last else row))
+        if context is not None and context.takes_lists:
+            with suppress(orjson.JSONEncodeError):  # a long integer, which its reader would round
+                return JsonResponse(orjson.dumps(row))
+        return JsonResponse(dump_json(write_lists(row)))
 
     def session_bodies(self, episode: Episode) -> SessionBodies:
         return SessionBodies(orjson.dumps(episode.row))

@@ -59,6 +59,7 @@ from nemo_gym.protocol.tool_access import (
 )
 from nemo_gym.rows.compose import note_failed_call, replace_params
 from nemo_gym.rows.forms import AnyRow, ScoredRow
+from nemo_gym.rows.keys import OBSERVATIONS_KEY
 from nemo_gym.rows.parts import read_response
 from nemo_gym.rows.tool_errors import read_failed_outputs
 from nemo_gym.rows.verdict import EndReason, describe_failure, read_failure_class
@@ -68,7 +69,6 @@ from nemo_gym.transport.server_client import ServerClient, ServerReply
 
 __all__ = ["SingleAgentTurnLegacyServer", "SingleAgentTurnServer", "SingleAgentTurnServerConfig"]
 
-OBSERVATIONS_KEY = "ng_agent_observations"
 _AGENT_SESSIONS = "/v1/agent_sessions"
 _STAGES: Mapping[Boundary, FailureStage] = {Boundary.AGENT: "agent", Boundary.VERIFIER: "verification"}
 

@@ -137,6 +137,18 @@ class Library(SimpleResourcesServer):
         return BaseVerifyResponse(**dict(body), reward=1.0)
 
 
+LONG = 10**30
+
+
+class CountVerifyResponse(BaseVerifyResponse):
+    count: int = LONG
+
+
+class Counter(Library):
+    async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
+        return CountVerifyResponse(**dict(body), reward=1.0)
+
+
 class Reader(Library):
     reads_tokens: ClassVar[bool] = True
 
@@ -213,11 +225,18 @@ async def test_the_line_of_a_row_with_lists_is_that_of_the_contract(engine: Engi
     filled = classify(planned(0, 0), AgentAnswer(fill_lists(ScoredRow(result.row))))
     assert isinstance(filled, Scored)
     assert scored.line == filled.line
-    long = read_reply(Reply(200, (), lists[:-1] + b',"id":123456789012345678901234567890}'), "agent")
-    assert isinstance(long, AgentAnswer)
-    kept = classify(planned(0, 0), long)
-    assert isinstance(kept, Scored)
-    assert b'"id":123456789012345678901234567890' in kept.line
+
+
+async def test_a_row_that_a_reader_would_round_has_no_lists(engine: EngineProcess) -> None:
+    gym = gym_over(engine, Counter)
+    async with gym.running():
+        row = await run(gym, **{TOKENS_HEADER: LISTS})
+    assert b'"count":%d' % LONG in row
+    assert FOR_CONTRACT.encode() not in row
+    scored = classify(planned(0, 0), read_reply(Reply(200, (), row), "agent"))
+    assert isinstance(scored, Scored)
+    assert b'"count":%d' % LONG in scored.line
+    assert b'"generation_token_ids":[' in scored.line
 
 
 async def test_the_line_of_a_failure_has_no_lists(engine: EngineProcess) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import Boundary, Failure, Outcome
-from nemo_gym.json_objects import dump_json, may_have_long_integers, parse_json
+from nemo_gym.json_objects import dump_json, parse_json
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rows.compose import compose_failure_row, name_agent
 from nemo_gym.rows.forms import AnyRow, ScoredRow
@@ -137,9 +137,9 @@ def _row_line(planned: PlannedAttempt, answer: AgentAnswer, added: dict[str, Any
     rest = None if has_lists(answer.row) else _cut_identity(answer, head)
     if rest is None:
         identity = planned.identity.members()
-        row, encoded = answer.row, answer.encoded
-        if encoded is not None and may_have_long_integers(encoded):
-            row = parse_json(encoded)
+        # Agents answer without lists if a row has long integers, which `answer.row` has rounded.
+        is_exact = answer.encoded is None or has_lists(answer.row)
+        row = answer.row if is_exact else parse_json(answer.encoded or b"")
         return dump_json(write_lists(identity | added | row | identity | added))
     members = orjson.dumps(added)[1:-1] + b"," if added else b""
     return head + members + rest

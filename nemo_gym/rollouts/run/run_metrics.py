@@ -1,7 +1,7 @@
 """The metrics of a run by agent, accumulated while it runs; only numbers are kept in memory.
 
-Agents can add the metrics of their environments. That request contains all rows, so only runs of moderate size make
-it. Larger runs, and agents without the route, have the standard metrics only.
+Agents can add the metrics of their environments. That request contains all rows, without what was asked and answered,
+so only runs of moderate size make it. Larger runs, and agents without the route, have the standard metrics only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
+from nemo_gym.json_objects import dump_json, measure_form, parse_json
 from nemo_gym.metrics import (
     AgentMetrics,
     AgentsAverage,
@@ -43,16 +44,18 @@ from nemo_gym.rollouts.run.stopping import Stop, StopReason, wait_for_first
 from nemo_gym.rows.compose import name_agent
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import FinishedRollouts
-from nemo_gym.rows.keys import REWARD_KEY
+from nemo_gym.rows.keys import OBSERVATIONS_KEY, PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
 from nemo_gym.rows.masking import MaskCounters
-from nemo_gym.rows.parts import read_agent_or_unknown
+from nemo_gym.rows.parts import list_items, read_agent_or_unknown, read_response
 from nemo_gym.rows.verdict import is_scored, read_failure_class
+from nemo_gym.tokens.light_parsing import parse_lightly
 from nemo_gym.transport import Caller, Deadline
 
 _PLAN_METRICS = ("count/", "coverage/", "short_tasks@")
 """Metrics that depend on the plan, which environments do not have."""
 _ENVIRONMENT_METRICS_S = 300.0
 _MAX_REQUEST_BYTES = 256 << 20
+_NOT_AGGREGATED = frozenset({PARAMS_KEY, RESPONSE_KEY, OBSERVATIONS_KEY})
 _ENTRIES_PER_PIECE = 100
 
 
@@ -237,13 +240,29 @@ def _build_request(rows: Path, agent: str | None, most: int, further: Iterable[b
     Returns None if the body would have more than `most` bytes.
     """
     body = bytearray(b'{"verify_responses":[')
-    body += b"".join(row + b"," for row in further)
-    for line in read_lines(rows):
-        if agent is None or read_agent_or_unknown(orjson.loads(line.content)) == agent:
-            body += line.content.rstrip(b"\n") + b","
+    stored = (line.content for line in read_lines(rows))
+    for line, is_own in chain(zip(further, repeat(True)), zip(stored, repeat(agent is None))):
+        row: AnyRow = parse_lightly(line, list_items)
+        if is_own or read_agent_or_unknown(row) == agent:
+            body += _write_verdict(row, line) + b","
         if len(body) > most:
             return None
     return bytes(body.removesuffix(b",")) + b"]}"
+
+
+def _write_verdict(row: AnyRow, line: bytes) -> bytes:
+    """Return the row in `line` as environments aggregate it: without its request and the output, as in other gyms."""
+    verdict = select_verdict(row)
+    return dump_json(select_verdict(parse_json(line)) if measure_form(verdict).may_be_rounded else verdict)
+
+
+def select_verdict(row: AnyRow) -> AnyRow:
+    """Return a row without its request and the output of its response."""
+    verdict = {name: value for name, value in row.items() if name not in _NOT_AGGREGATED}
+    response = read_response(row)
+    if response:
+        verdict[RESPONSE_KEY] = {name: value for name, value in response.items() if name != "output"}
+    return verdict
 
 
 def _drop_errors(own: Mapping[str, Any]) -> Mapping[str, Any]:

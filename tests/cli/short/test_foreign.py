@@ -36,7 +36,10 @@ def test_an_option_that_cannot_be_used_is_named(extra: str) -> None:
     [
         (["textarena:Nim-v0", "mcqa"], "not with 'mcqa'"),
         (["textarea:Nim-v0"], "no kind of environments"),
-        (["verifiers:no/where", "openenv:nor/here"], r"no folder \S+no/where\. There is no folder \S+nor/here"),
+        (
+            ["verifiers:no/where", "openenv:nor/here"],
+            r"no folder \S+no/where\. There is no folder \S+nor/here",
+        ),
         (["inspect:none.py@task"], r"There is no file \S+none\.py"),
     ],
 )

@@ -9,6 +9,7 @@ import orjson
 import pytest
 from fastapi import FastAPI, Request, Response
 
+from nemo_gym.json_objects import dump_json
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.run.answer import AttemptResult, Scored, classify
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, combine, write_document
@@ -263,3 +264,15 @@ async def test_environments_see_the_rows_that_count_as_zero(tmp_path: Path) -> N
     of_a, of_b = (request["verify_responses"] for request in seen)
     assert of_a[0] == {"answer": 7, "reward": 0.0}
     assert (len(of_a), len(of_b)) == (4, 1)
+
+
+async def test_environments_get_rows_without_requests_and_outputs(tmp_path: Path) -> None:
+    response = {"id": "r", "output": [{"type": "message"}], "usage": {"total_tokens": 3}}
+    verdict = {"reward": 1.0, "answer": 10**30, "agent_ref": {"name": "a"}}
+    row = {**verdict, "responses_create_params": {"input": "Hi."}, "response": response}
+    results, path = results_and_rows(tmp_path)
+    path.write_bytes(dump_json(row) + b"\n")
+    seen: list[dict[str, Any]] = []
+    await EnvironmentMetrics(environment(200, b"{}", seen), max_rows=100).extend(results, path)
+    kept = {**verdict, "response": {"id": "r", "usage": {"total_tokens": 3}}}
+    assert seen[0]["verify_responses"] == [kept]
