@@ -56,6 +56,7 @@ _PLAN_METRICS = ("count/", "coverage/", "short_tasks@")
 _ENVIRONMENT_METRICS_S = 300.0
 _MAX_REQUEST_BYTES = 256 << 20
 _NOT_AGGREGATED = frozenset({PARAMS_KEY, RESPONSE_KEY, OBSERVATIONS_KEY})
+_AGGREGATED_OF_RESPONSE = ("usage", "incomplete_details")
 _ENTRIES_PER_PIECE = 100
 
 
@@ -251,18 +252,17 @@ def _build_request(rows: Path, agent: str | None, most: int, further: Iterable[b
 
 
 def _write_verdict(row: AnyRow, line: bytes) -> bytes:
-    """Return the row in `line` as environments aggregate it: without its request and the output, as in other gyms."""
+    """Return the row in `line` as environments aggregate it, here and in the gym of the ecosystem."""
     verdict = select_verdict(row)
     return dump_json(select_verdict(parse_json(line)) if measure_form(verdict).may_be_rounded else verdict)
 
 
 def select_verdict(row: AnyRow) -> AnyRow:
-    """Return a row without its request and the output of its response."""
+    """Return a row without its request, and of its response the usage and the reason why it is incomplete."""
     verdict = {name: value for name, value in row.items() if name not in _NOT_AGGREGATED}
     response = read_response(row)
-    if response:
-        verdict[RESPONSE_KEY] = {name: value for name, value in response.items() if name != "output"}
-    return verdict
+    about = {name: response[name] for name in _AGGREGATED_OF_RESPONSE if response.get(name) is not None}
+    return {**verdict, RESPONSE_KEY: about} if about else verdict
 
 
 def _drop_errors(own: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -274,5 +274,5 @@ async def test_environments_get_rows_without_requests_and_outputs(tmp_path: Path
     path.write_bytes(dump_json(row) + b"\n")
     seen: list[dict[str, Any]] = []
     await EnvironmentMetrics(environment(200, b"{}", seen), max_rows=100).extend(results, path)
-    kept = {**verdict, "response": {"id": "r", "usage": {"total_tokens": 3}}}
+    kept = {**verdict, "response": {"usage": {"total_tokens": 3}}}
     assert seen[0]["verify_responses"] == [kept]
