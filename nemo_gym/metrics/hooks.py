@@ -126,7 +126,8 @@ def _number_rows(rows: Iterable[AnyRow]) -> Iterator[dict[str, Any]]:
     seen: defaultdict[int, int] = defaultdict(int)
     for row in rows:
         task = row.get(TASK_INDEX_KEY, 0)
-        yield {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: seen[task], **row}
+        is_numbered = isinstance(row, dict) and TASK_INDEX_KEY in row and ROLLOUT_INDEX_KEY in row
+        yield row if is_numbered else {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: seen[task], **row}
         seen[task] += 1
 
 
