@@ -315,7 +315,21 @@ BENCHMARKS: Mapping[str, Shown] = {
     ),
     "calls": Shown(
         "Python calls and bytecode instructions of one rollout: the counts are the same on every machine",
-        {"calls_per_rollout": "calls a rollout", "instructions_per_rollout": "instructions a rollout"},
+        {
+            "calls_per_rollout": "calls a rollout",
+            "instructions_per_rollout": "instructions a rollout",
+            "in_uvicorn": "of uvicorn",
+            "in_python": "Python",
+            "in_other_libraries": "other libraries",
+            "in_serving": "`serving`",
+            "in_transport": "`transport`",
+            "in_engines": "`engines`",
+            "in_responses": "`responses`",
+            "in_episodes": "`episodes`",
+            "in_agents": "`agents`",
+            "in_rows": "`rows`",
+            "in_other_rooms": "other rooms",
+        },
         (
             Panel(
                 "bytecode instructions of a rollout",

@@ -28,7 +28,7 @@ from nemo_gym.rows.verdict import EndReason
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.rollout_paths import apply_rollout_prefix
-from nemo_gym.serving.routes import dump_body
+from nemo_gym.serving.routes import dump_body, parse_body
 from nemo_gym.serving.run_gate import add_run_gate
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.rollout_context import current_rollout_id
@@ -79,7 +79,9 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         app.post("/v1/responses")(self.responses)
         app.post("/run")(self.run)
         add_run_gate(app)
-        app.post("/aggregate_metrics")(self.aggregate_metrics)
+        has_own_metrics = own.aggregate_metrics is not base.aggregate_metrics
+        aggregate = self.aggregate_metrics if has_own_metrics else self._pass_metrics_on
+        app.post("/aggregate_metrics", name="aggregate_metrics")(aggregate)
         app.post("/v1/agent_sessions")(self.seed_agent_session)
         app.post("/v1/agent_sessions/close")(self.close_agent_session)
         return app
@@ -165,9 +167,24 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Return the environment's own metrics if it has any, else the standard ones."""
-        reference = getattr(self.config, "resources_server", None)
-        if reference is not None:
-            reply = await self.server_client.post(reference.name, "/aggregate_metrics", json=body)
-            if reply.ok:
-                return AggregateMetrics.model_validate_json(reply.body)
+        answer = await self._ask_environment(dump_body(body))
+        if answer is not None:
+            return AggregateMetrics.model_validate_json(answer)
         return await AggregateMetricsMixin.aggregate_metrics(self, body)
+
+    async def _pass_metrics_on(self, request: Request) -> HttpResponse:
+        """Answer as `aggregate_metrics`, without reading the rows, which may be many."""
+        body = await request.body()
+        answer = await self._ask_environment(body)
+        if answer is not None:
+            return JsonResponse(answer)
+        rows = parse_body(AggregateMetricsRequest, body)
+        return JsonResponse(dump_body(await AggregateMetricsMixin.aggregate_metrics(self, rows)))
+
+    async def _ask_environment(self, body: bytes) -> bytes | None:
+        """Return the environment's answer to a request for metrics; None without one."""
+        reference = getattr(self.config, "resources_server", None)
+        if reference is None:
+            return None
+        reply = await self.server_client.post(reference.name, "/aggregate_metrics", data=body)
+        return reply.body if reply.ok else None

@@ -217,6 +217,7 @@ def _report_repeated(overrides: Sequence[Override], problems: Problems) -> None:
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _TEXT = re.compile(r"(?:\.{0,2}/|[A-Za-z_])[A-Za-z0-9_./:-]*(?<!:)")
+_ADDRESS = re.compile(r"[0-9]+(?:\.[0-9]+){3}")
 _CONSTANTS = {"true": True, "false": False, "null": None, "nan": math.nan, "inf": math.inf}
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*")
 _BLANK = " \t\n"
@@ -240,6 +241,6 @@ def _parse_item(text: str) -> Any:
         return _CONSTANTS[text.lower()]
     if _NUMBER.fullmatch(text):
         return float(text) if "." in text else int(text)
-    if _TEXT.fullmatch(text):
+    if _TEXT.fullmatch(text) or _ADDRESS.fullmatch(text):
         return text
     raise ValueError(f"{text!r} needs a grammar")

@@ -38,7 +38,7 @@ class CallSeconds:
     def add(self, row: AnyRow) -> None:
         """Add the calls of a row."""
         for kind, name, seconds in read_timed_calls(row):
-            whole = self._sums.setdefault((kind, name), _Sum())
+            whole = self._sums.get((kind, name)) or self._sums.setdefault((kind, name), _Sum())
             whole.calls += 1
             whole.seconds += seconds
             whole.longest = max(whole.longest, seconds)

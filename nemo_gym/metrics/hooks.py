@@ -22,6 +22,7 @@ from nemo_gym.rows.verdict import is_scored
 ComputeMetrics = Callable[[list[list[dict[str, Any]]]], dict[str, Any]]
 GetKeyMetrics = Callable[[dict[str, Any]], dict[str, Any]]
 
+_INDEX_KEYS = {TASK_INDEX_KEY, ROLLOUT_INDEX_KEY}
 PER_TASK_METRICS = "per_task_metrics"
 """The key of entries for `group_level_metrics` that `compute_metrics` may return, each with `_ng_task_index`."""
 
@@ -126,7 +127,10 @@ def _number_rows(rows: Iterable[AnyRow]) -> Iterator[dict[str, Any]]:
     seen: defaultdict[int, int] = defaultdict(int)
     for row in rows:
         task = row.get(TASK_INDEX_KEY, 0)
-        yield {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: seen[task], **row}
+        if isinstance(row, dict) and row.keys() >= _INDEX_KEYS:
+            yield row
+        else:
+            yield {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: seen[task], **row}
         seen[task] += 1
 
 

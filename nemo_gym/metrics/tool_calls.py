@@ -55,7 +55,7 @@ class ToolTally:
 
     def add(self, row: AnyRow) -> None:
         """Count the calls of a row."""
-        self._answered += count_answered_calls(row)
+        self._answered.update(count_answered_calls(row))
         for error in read_tool_errors(row):
             self._add_error(error)
 

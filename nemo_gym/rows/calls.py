@@ -156,6 +156,8 @@ def settle_sequence(row: ScoredRow) -> ScoredRow:
     several samples of a turn, and for each of several conversations.
     """
     records = _records_in(row)
+    if not records:
+        return row
     begins = sum(record.get("sequence") is not None and record.get("base") is None for record in records)
     is_contract = any(
         "ids" not in record or FOR_CONTRACT in record for record in records if record.get("sequence")

@@ -37,6 +37,9 @@ class CallKind(StrEnum):
     TOOLS = "tools"
 
 
+_OF_KIND = {kind: f"{SECONDS}/{kind}" for kind in CallKind}
+
+
 class TimedCall(NamedTuple):
     """A call of the policy loop that was answered."""
 
@@ -54,13 +57,15 @@ def read_seconds(row: AnyRow) -> float | None:
 def measure_times(row: AnyRow) -> dict[str, float]:
     """Return the numbers of a row's times: `seconds`, and `seconds/<phase>` of the shown phases that it has."""
     timing = read_timing(row)
-    found = ((name, finite_number(timing.get(phase))) for phase, name in _MEASURED)
-    measured = {name: seconds for name, seconds in found if seconds is not None}
+    measured: dict[str, float] = {}
+    for phase, name in _MEASURED:
+        seconds = finite_number(timing.get(phase))
+        if seconds is not None:
+            measured[name] = seconds
     if "calls" in timing:
-        sums = dict.fromkeys(CallKind, 0.0)
+        measured |= dict.fromkeys(_OF_KIND.values(), 0.0)
         for call in read_timed_calls(row):
-            sums[call.kind] += call.seconds
-        measured |= {f"{SECONDS}/{kind}": seconds for kind, seconds in sums.items()}
+            measured[_OF_KIND[call.kind]] += call.seconds
     return measured
 
 

@@ -7,6 +7,7 @@ contract's fields. They are written once, with the ids of prompts as text, where
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -16,7 +17,14 @@ from nemo_gym.rows.forms import AnyRow, ScoredRow
 from nemo_gym.rows.keys import RESPONSE_KEY
 from nemo_gym.rows.parts import Item, read_output
 from nemo_gym.tokens.ids import write_ids
-from nemo_gym.tokens.records import CONTRACT_FIELDS, FOR_CONTRACT, RECORD_FIELD, CallTokens, drop_tokens
+from nemo_gym.tokens.records import (
+    CARRIED_FIELDS,
+    CONTRACT_FIELDS,
+    FOR_CONTRACT,
+    RECORD_FIELD,
+    CallTokens,
+    drop_tokens,
+)
 
 __all__ = ["fill_lists", "has_lists", "without_tokens", "write_lists"]
 
@@ -44,14 +52,12 @@ def write_lists(row: AnyRow) -> AnyRow:
 
 
 def without_tokens(row: AnyRow) -> AnyRow:
-    """Return a row without what model servers recorded of its calls; the same object if they recorded nothing."""
+    """Return a row without the tokens and the records of its calls; the same object if it has none."""
     output = read_output(row)
-    if not any(RECORD_FIELD in item for item in output):
+    if CARRIED_FIELDS.isdisjoint(chain.from_iterable(output)):
         return row
-    return {
-        **row,
-        RESPONSE_KEY: {**row[RESPONSE_KEY], "output": [drop_tokens(dict(item)) for item in output]},
-    }
+    kept = [drop_tokens(dict(item)) for item in output]
+    return {**row, RESPONSE_KEY: {**row[RESPONSE_KEY], "output": kept}}
 
 
 def _write(output: Sequence[Item]) -> list[Item] | None:

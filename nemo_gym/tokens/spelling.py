@@ -50,8 +50,8 @@ class SampledTurns:
         if known > len(messages):
             known = 0
         added = [self._restore_message(message) for message in messages[known:]]
-        self._asked, self._restored = messages, [*self._restored[:known], *added]
-        return self._restored
+        self._asked, self._restored = [*messages], [*self._restored[:known], *added]
+        return [*self._restored]
 
     def _restore_message(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
         if message.get("role") != "assistant":

@@ -18,7 +18,8 @@ class ToolSimulationAgent(SimpleResponsesAPIAgent):
     config: ToolSimulationAgentConfig
 
     async def act(self, episode: Episode) -> Act:
-        policy = Policy(self.server_client, self.config.model_server.name, Trajectory(episode.params))
+        trajectory = Trajectory(episode.params)
+        policy = Policy(self.server_client, self.config.model_server.name, trajectory, takes_lists=True)
         await policy.answer()
         act = policy.trajectory.end(EndReason.FINAL_ANSWER)
         act.end_reason = EndReason.from_response(act.response)

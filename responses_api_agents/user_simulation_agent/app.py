@@ -85,7 +85,10 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
 
     def _policy(self, params: dict[str, Any]) -> tuple[Policy, ToolClient]:
         tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
-        return Policy(self.server_client, self.config.model_server.name, Trajectory(params)), tools
+        policy = Policy(
+            self.server_client, self.config.model_server.name, Trajectory(params), takes_lists=True
+        )
+        return policy, tools
 
     def _user(self, episode: Episode) -> SimulatedUser:
         task = read_task(UserTask, episode.row).user_simulation

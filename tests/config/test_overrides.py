@@ -178,6 +178,10 @@ _VALUES = _ITEMS | st.lists(_ITEMS, max_size=3).map(lambda items: f"[{' , '.join
 @example("1.")
 @example("a:")
 @example("../x-1.5")
+@example("127.0.0.1")
+@example("0.0.0.0")
+@example("010.1.00.9")
+@example("[10.0.0.1, x]")
 @example("[ ]")
 @example("[a,]")
 def test_a_plain_value_is_the_one_of_hydras_grammar(text: str) -> None:
@@ -198,6 +202,7 @@ def test_a_plain_value_is_the_one_of_hydras_grammar(text: str) -> None:
         ("[configs/demo.yaml, b.yaml]", ["configs/demo.yaml", "b.yaml"]),
         ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
         ("../results/math.jsonl", "../results/math.jsonl"),
+        ("127.0.0.1", "127.0.0.1"),
         ("-3", -3),
         ("0.7", 0.7),
         ("TRUE", True),

@@ -71,3 +71,19 @@ def test_a_text_that_was_sampled_so_stays(sampled: SampledTurns) -> None:
     messages = [{"role": "assistant", "content": text} for text in ("Hi.", "Hi.\n", "Hello.")]
     messages += [{"role": "user", "content": " Hi."}]
     assert sampled.restore_messages(messages) == messages
+
+
+def test_a_message_that_was_sent_before_says_what_it_said_then(sampled: SampledTurns) -> None:
+    written = says(call('{"n":1,"q":"Zürich"}'))
+    sent = sampled.restore_messages([written])
+    sent.append({"role": "user", "content": "a caller's own"})
+    sampled.add(says(call('{"q":"Zürich","n":1}')))
+    again = says(call('{"n": 1, "q": "Zürich"}'))
+    assert sampled.restore_messages([written, again]) == [
+        says(call(SAMPLED)),
+        says(call('{"q":"Zürich","n":1}')),
+    ]
+    assert sampled.restore_messages([again]) == [says(call('{"q":"Zürich","n":1}'))], "another beginning"
+    assert sampled.restore_messages([written]) == [says(call('{"q":"Zürich","n":1}'))], (
+        "a copy, not the message sent"
+    )

@@ -112,13 +112,16 @@ def _list_batches(
     """Yield the tasks of each environment in batches; none of the `silent` ones."""
     checked: dict[str, int] = {}
     waiting: dict[str, list[_PlacedTask]] = {}
+    sizes: dict[str, int] = {}
     for environment, task in _list_tasks(plan, servers):
         if environment in silent or checked.get(environment, 0) == most:
             continue
         checked[environment] = checked.get(environment, 0) + 1
         batch = waiting.setdefault(environment, [])
         batch.append(task)
-        if len(batch) >= _BATCH_ROWS or sum(len(each.encoded) for each in batch) >= _BATCH_BYTES:
+        sizes[environment] = sizes.get(environment, 0) + len(task.encoded)
+        if len(batch) >= _BATCH_ROWS or sizes[environment] >= _BATCH_BYTES:
+            del sizes[environment]
             yield environment, waiting.pop(environment)
     yield from waiting.items()
 
