@@ -114,6 +114,8 @@ class OpenGame:
     host: HostProcess
     seat: int = 0
     is_over: bool = False
+    has_reward: bool = False
+    """Whether a step had a reward."""
     conversations: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     """The texts that each other seat has read and said."""
 
@@ -176,7 +178,7 @@ class ForeignServer(GymnasiumServer):
         moved = await self._play_opponents(match, moved, session_id)
         is_over = bool(moved.get("done"))
         match.is_over = is_over or bool(moved.get("truncated"))
-        reward = self._read_reward(match, moved) if is_over or moved.get("reward") is not None else 0.0
+        reward = self._take_reward(match, moved, is_over=is_over)
         info = {**(moved.get("info") or {}), "tool_outputs": outputs}
         own = (moved.get("infos") or {}).get(str(match.seat))
         if own is not None:
@@ -237,16 +239,20 @@ class ForeignServer(GymnasiumServer):
         require_ok(reply, server.name, "answer for an opponent")
         return extract_text(Response.model_validate_json(reply.body))
 
-    def _read_reward(self, match: OpenGame, moved: Mapping[str, Any]) -> float:
-        rewards = moved.get("rewards")
+    def _take_reward(self, match: OpenGame, moved: Mapping[str, Any], *, is_over: bool) -> float:
+        """Return the reward of a step; 0 for one without. Raises `VerifierError` at the end of a game without any."""
+        rewards = moved.get("rewards") if is_over else None
         reward = moved.get("reward") if rewards is None else rewards.get(str(match.seat))
-        if reward is None:
+        if reward is not None:
+            match.has_reward = True
+            return float(reward)
+        if is_over and not match.has_reward:
             raise VerifierError(
                 f"{self.config.source} ended without a reward of seat {match.seat}",
                 code="bad_reward",
                 peer=self.config.source,
             )
-        return float(reward)
+        return 0.0
 
 
 def list_readable(named: ForeignName) -> tuple[Path, ...]:

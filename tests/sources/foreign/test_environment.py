@@ -74,12 +74,14 @@ def test_observations_are_messages_and_rewards_are_summed(tmp_path: Path) -> Non
 
 def test_a_step_without_a_reward_counts_nothing(tmp_path: Path) -> None:
     assert play(tmp_path, ["call", "finish"])["step_rewards"] == [0.0, 1.0]
+    assert play(tmp_path, ["walk", "end"])["step_rewards"] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
     ("says", "kind"),
     [
         ("text_reward", "verifier:bad_reward"),
+        ("end", "verifier:bad_reward"),
         ("raise", "environment:environment_error"),
         ("die", "environment:host_died"),
     ],

@@ -93,6 +93,9 @@ class Wayward:
     def do_call(self) -> dict[str, Any]:
         return {"observation": None, "done": False, "reward": None}
 
+    def do_end(self) -> dict[str, Any]:
+        return {"observation": None, "done": True, "reward": None}
+
     def do_print(self) -> None:
         sys.stdout.write("a game prints\n")
         os.write(1, b"and its library writes\n")

@@ -162,7 +162,6 @@ class OrsSession:
         self._headers = {"X-Session-ID": json.loads(text)["sid"] if text else task}
         self._terminal: dict[str, Any] | None = None
         self._is_over = threading.Event()
-        self._has_reward = False
 
     def create(self, task: dict[str, Any]) -> None:
         self._remote.ask("POST", "/create", {"env_name": self._environment, **task}, self._headers)
@@ -238,11 +237,10 @@ class OrsSession:
 
     def _end_step(self, moves: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         rewards = [move["reward"] for move in moves if move["reward"] is not None]
-        self._has_reward |= bool(rewards)
         told = [move["metadata"] for move in moves if move.get("metadata") is not None]
         return {
             "seat": 0,
-            "reward": sum(rewards) if self._has_reward else None,
+            "reward": sum(rewards) if rewards else None,
             "done": any(move["done"] for move in moves),
             **({"info": {"metadata": told}} if told else {}),
             **fields,
