@@ -21,9 +21,8 @@ from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, Aggr
 from nemo_gym.protocol.tool_access import ToolAccess
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.rows.compose import replace_params
-from nemo_gym.rows.forms import AnyRow, ScoredRow
-from nemo_gym.rows.keys import RESPONSE_KEY
-from nemo_gym.rows.token_lists import fill_lists, write_lists
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.token_lists import fill_response, write_lists
 from nemo_gym.rows.verdict import EndReason
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
@@ -95,7 +94,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         """Run the policy loop on typed objects. By default, call `act` with a task row that has nothing but `body`."""
         params = orjson.loads(body.model_dump_json(exclude_unset=True))
         act = await self.act(Episode(replace_params({}, params), request))
-        return Response.model_validate(fill_lists(ScoredRow({RESPONSE_KEY: act.response}))[RESPONSE_KEY])
+        return Response.model_validate(fill_response(act.response))
 
     async def run(self, request: Request) -> HttpResponse:
         """Run one attempt at the task row in the body and return the scored row."""

@@ -36,7 +36,7 @@ from nemo_gym.episodes.environment_server import (
 from nemo_gym.failures import Boundary, ConfigError, GymError
 from nemo_gym.json_objects import dump_json
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsRequest
-from nemo_gym.names import OUTPUT_ERROR_KEY
+from nemo_gym.names import OBSERVATIONS_KEY, OUTPUT_ERROR_KEY
 from nemo_gym.protocol.agent_sessions import AgentCloseSessionRequest, AgentSeedSessionRequest
 from nemo_gym.protocol.episodes import EpisodeId
 from nemo_gym.protocol.failure_kinds import FailureStage
@@ -59,7 +59,6 @@ from nemo_gym.protocol.tool_access import (
 )
 from nemo_gym.rows.compose import note_failed_call, replace_params
 from nemo_gym.rows.forms import AnyRow, ScoredRow
-from nemo_gym.rows.keys import OBSERVATIONS_KEY
 from nemo_gym.rows.parts import read_response
 from nemo_gym.rows.tool_errors import read_failed_outputs
 from nemo_gym.rows.verdict import EndReason, describe_failure, read_failure_class

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from nemo_gym.rows.compose import replace_output
 from nemo_gym.rows.forms import AnyRow, ScoredRow
-from nemo_gym.rows.keys import RESPONSE_KEY
 from nemo_gym.rows.parts import Item, list_items, read_output
 from nemo_gym.tokens.capture import Capture, PromptIds
 from nemo_gym.tokens.ids import encode_ids
@@ -183,7 +183,7 @@ def mark_shared_calls(row: AnyRow, count: int) -> ScoredRow:
             left -= 1
             item = {**item, RECORD_FIELD: {**record, "untrained": UntrainedReason.OF_PARENT.value}}
         output.append(item)
-    marked = ScoredRow({**row, RESPONSE_KEY: {**row[RESPONSE_KEY], "output": output}})
+    marked = replace_output(row, output)
     is_contract = any(CONTRACT_FIELDS[0] in item for item in output)
     return fill_contract_fields(marked) if is_contract else marked
 
@@ -224,4 +224,4 @@ def _rewritten(row: AnyRow, form: TokenForm, *, learns_grammar: bool = True) -> 
             item |= dict(zip(CONTRACT_FIELDS, whole, strict=True))
         item[RECORD_FIELD] = record.to_wire(form, in_sequence=number in in_contract)
         written[place] = item
-    return ScoredRow({**row, RESPONSE_KEY: {**row[RESPONSE_KEY], "output": written}})
+    return replace_output(row, written)

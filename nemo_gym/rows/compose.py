@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import JUDGE_FAILED, Failure, Outcome
-from nemo_gym.names import OUTPUT_ERROR_KEY, RESERVED_PREFIX
+from nemo_gym.names import OBSERVATIONS_KEY, OUTPUT_ERROR_KEY, RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow, TaskRow
 from nemo_gym.rows.identity import RolloutId, identity_in
 from nemo_gym.rows.keys import (
@@ -57,6 +57,9 @@ from nemo_gym.rows.verdict import EndReason, read_policy_outcome
 from nemo_gym.rows.version import ROW_VERSION
 
 __all__ = ["attach_response", "compose_task_row", "note_failed_call", "replace_params"]
+
+_NOT_AGGREGATED = frozenset({PARAMS_KEY, RESPONSE_KEY, OBSERVATIONS_KEY})
+_AGGREGATED_OF_RESPONSE = ("usage", "incomplete_details")
 
 AGENT_TYPE = "responses_api_agents"
 """The type that a row's reference to its agent has."""
@@ -430,3 +433,16 @@ def score_fault(verdict: Mapping[str, Any], kind: str, detail: str) -> dict[str,
     components = verdict.get(REWARD_COMPONENTS_KEY)
     silenced = {REWARD_COMPONENTS_KEY: dict.fromkeys(components, 0.0)} if isinstance(components, dict) else {}
     return {**verdict, **silenced, REWARD_KEY: 0.0, **marks}
+
+
+def select_aggregated(row: AnyRow) -> AnyRow:
+    """Return a row without its request, and of its response the usage and the reason why it is incomplete."""
+    verdict = {name: value for name, value in row.items() if name not in _NOT_AGGREGATED}
+    response = read_response(row)
+    about = {name: response[name] for name in _AGGREGATED_OF_RESPONSE if response.get(name) is not None}
+    return {**verdict, RESPONSE_KEY: about} if about else verdict
+
+
+def replace_output(row: AnyRow, output: Sequence[Mapping[str, Any]]) -> ScoredRow:
+    """Return a row with other items in its response."""
+    return ScoredRow({**row, RESPONSE_KEY: {**read_response(row), "output": output}})

@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from nemo_gym.rows.calls import fill_contract_fields
+from nemo_gym.rows.compose import attach_response, replace_output
 from nemo_gym.rows.forms import AnyRow, ScoredRow
-from nemo_gym.rows.keys import RESPONSE_KEY
-from nemo_gym.rows.parts import Item, read_output
+from nemo_gym.rows.parts import Item, read_output, read_response
 from nemo_gym.tokens.ids import write_ids
 from nemo_gym.tokens.records import (
     CARRIED_FIELDS,
@@ -25,8 +25,6 @@ from nemo_gym.tokens.records import (
     CallTokens,
     drop_tokens,
 )
-
-__all__ = ["fill_lists", "has_lists", "without_tokens", "write_lists"]
 
 _NOT_WRITTEN = frozenset({FOR_CONTRACT, "ids"})
 
@@ -41,6 +39,11 @@ def fill_lists(row: ScoredRow) -> ScoredRow:
     return fill_contract_fields(row) if has_lists(row) else row
 
 
+def fill_response(response: dict[str, Any]) -> dict[str, Any]:
+    """Do the same for a response alone."""
+    return dict(read_response(fill_lists(ScoredRow(attach_response({}, response)))))
+
+
 def write_lists(row: AnyRow) -> AnyRow:
     """Return what `fill_lists` returns, for `orjson.dumps` alone: the ids of prompts are fragments of JSON."""
     if not has_lists(row):
@@ -48,7 +51,7 @@ def write_lists(row: AnyRow) -> AnyRow:
     written = _write(read_output(row))
     if written is None:
         return fill_contract_fields(row)
-    return {**row, RESPONSE_KEY: {**row[RESPONSE_KEY], "output": written}}
+    return replace_output(row, written)
 
 
 def without_tokens(row: AnyRow) -> AnyRow:
@@ -57,7 +60,7 @@ def without_tokens(row: AnyRow) -> AnyRow:
     if CARRIED_FIELDS.isdisjoint(chain.from_iterable(output)):
         return row
     kept = [drop_tokens(dict(item)) for item in output]
-    return {**row, RESPONSE_KEY: {**row[RESPONSE_KEY], "output": kept}}
+    return replace_output(row, kept)
 
 
 def _write(output: Sequence[Item]) -> list[Item] | None:

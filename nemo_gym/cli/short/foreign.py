@@ -83,16 +83,10 @@ def place_foreign(line: GymLine) -> GymLine:
     if not line.has_key("output_jsonl_fpath"):
         given.append(f"++output_jsonl_fpath={spell(str(output))}")
     configs = (*(line.values.get("config") or ()), str(config))
-    flags = [
-        each for each in line.flags if not each.startswith("++limit=")
-    ]  # each environment has its limit already
-    return replace(
-        line,
-        names=(),
-        values={**line.values, "config": configs},
-        flags=flags,
-        extras=[*given, *extras],
-    )
+    # Each environment has its limit already.
+    flags = [each for each in line.flags if not each.startswith("++limit=")]
+    values = {**line.values, "config": configs}
+    return replace(line, names=(), values=values, flags=flags, extras=[*given, *extras])
 
 
 def take_terms(extras: Sequence[str]) -> tuple[ForeignTerms, list[str]]:

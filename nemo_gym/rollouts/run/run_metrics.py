@@ -41,12 +41,12 @@ from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, wait_for_first
-from nemo_gym.rows.compose import name_agent
+from nemo_gym.rows.compose import name_agent, select_aggregated
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import FinishedRollouts
-from nemo_gym.rows.keys import OBSERVATIONS_KEY, PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
+from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.masking import MaskCounters
-from nemo_gym.rows.parts import list_items, read_agent_or_unknown, read_response
+from nemo_gym.rows.parts import list_items, read_agent_or_unknown
 from nemo_gym.rows.verdict import is_scored, read_failure_class
 from nemo_gym.tokens.light_parsing import parse_lightly
 from nemo_gym.transport import Caller, Deadline
@@ -55,8 +55,6 @@ _PLAN_METRICS = ("count/", "coverage/", "short_tasks@")
 """Metrics that depend on the plan, which environments do not have."""
 _ENVIRONMENT_METRICS_S = 300.0
 _MAX_REQUEST_BYTES = 256 << 20
-_NOT_AGGREGATED = frozenset({PARAMS_KEY, RESPONSE_KEY, OBSERVATIONS_KEY})
-_AGGREGATED_OF_RESPONSE = ("usage", "incomplete_details")
 _ENTRIES_PER_PIECE = 100
 
 
@@ -253,16 +251,8 @@ def _build_request(rows: Path, agent: str | None, most: int, further: Iterable[b
 
 def _write_verdict(row: AnyRow, line: bytes) -> bytes:
     """Return the row in `line` as environments aggregate it, here and in the gym of the ecosystem."""
-    verdict = select_verdict(row)
-    return dump_json(select_verdict(parse_json(line)) if measure_form(verdict).may_be_rounded else verdict)
-
-
-def select_verdict(row: AnyRow) -> AnyRow:
-    """Return a row without its request, and of its response the usage and the reason why it is incomplete."""
-    verdict = {name: value for name, value in row.items() if name not in _NOT_AGGREGATED}
-    response = read_response(row)
-    about = {name: response[name] for name in _AGGREGATED_OF_RESPONSE if response.get(name) is not None}
-    return {**verdict, RESPONSE_KEY: about} if about else verdict
+    verdict = select_aggregated(row)
+    return dump_json(select_aggregated(parse_json(line)) if measure_form(verdict).may_be_rounded else verdict)
 
 
 def _drop_errors(own: Mapping[str, Any]) -> Mapping[str, Any]:
