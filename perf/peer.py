@@ -150,7 +150,7 @@ class Side:
     def find(cls, python: Path) -> Side:
         """Ask the interpreter. Raises `ConfigError` if it has no gym, or an environment lacks its commands."""
         told = (
-            subprocess.run([python, "-P", "-c", _ABOUT], capture_output=True, text=True, check=False)
+            subprocess.run([python, "-I", "-c", _ABOUT], capture_output=True, text=True, check=False)
             if python.exists()
             else None
         )

@@ -17,7 +17,13 @@ from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.episodes.driver import Act, Episode, OnTruncation, SessionBodies, drive_episode
 from nemo_gym.failures import AgentError, Boundary, ConfigError
 from nemo_gym.json_objects import dump_json
-from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
+from nemo_gym.metrics.hooks import (
+    AggregateMetrics,
+    AggregateMetricsMixin,
+    AggregateMetricsRequest,
+    MetricHooks,
+    overrides_hooks,
+)
 from nemo_gym.protocol.tool_access import ToolAccess
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.rows.compose import replace_params
@@ -80,6 +86,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         add_run_gate(app)
         has_own_metrics = own.aggregate_metrics is not base.aggregate_metrics
         aggregate = self.aggregate_metrics if has_own_metrics else self._pass_metrics_on
+        app.get("/aggregate_metrics")(self.describe_metrics)
         app.post("/aggregate_metrics", name="aggregate_metrics")(aggregate)
         app.post("/v1/agent_sessions")(self.seed_agent_session)
         app.post("/v1/agent_sessions/close")(self.close_agent_session)
@@ -163,6 +170,15 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
     def _token_id_capture_enabled(self) -> bool:
         """Return False: the model server records tokens under its usual path."""
         return False
+
+    async def describe_metrics(self) -> MetricHooks:
+        """Answer `GET /aggregate_metrics`: for the environment, where the agent passes its metrics on."""
+        own, base = type(self), SimpleResponsesAPIAgent
+        reference = getattr(self.config, "resources_server", None)
+        if reference is None or own.aggregate_metrics is not base.aggregate_metrics:
+            return MetricHooks(has_own=overrides_hooks(own, base))
+        reply = await self.server_client.get(reference.name, "/aggregate_metrics")
+        return MetricHooks.model_validate_json(reply.body) if reply.ok else MetricHooks(has_own=True)
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Return the environment's own metrics if it has any, else the standard ones."""

@@ -9,6 +9,7 @@ verifier's own fields, `input_tokens` and other counts of `response.usage`):
     count/scored, count/unscored_tasks  rollouts with a reward; tasks without any
     count/outcome/<outcome>             attempts by outcome; `missing` for planned rollouts without a row
     count/failure/<class>               failures by class
+    <statistic>_across_repeats/<metric> of the metric's values in each repeat, if there are several
     count/imputed                       rollouts without a row that count as reward 0, if a run asks for it
     coverage/reward, pass@k/reward, …   see `nemo_gym.metrics._families`
 """
@@ -18,12 +19,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import median
 from types import MappingProxyType
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from nemo_gym.failures import InputError
 from nemo_gym.metrics._families import STD_ERR_ACROSS_TASKS, Planned, TaskScores, score_families
+from nemo_gym.metrics._repeats import MetricsOfRepeat, compute_across_repeats, describe_repeats
 from nemo_gym.metrics._table import RecordTable, TaskPlaces
 from nemo_gym.metrics.estimators import (
     Clusters,
@@ -32,11 +33,10 @@ from nemo_gym.metrics.estimators import (
     compute_clustered_standard_error,
     compute_error_of_average,
     confidence_interval,
-    find_center,
+    describe,
     finite,
     is_without_spread,
     mean,
-    sample_standard_deviation,
 )
 from nemo_gym.metrics.records import RolloutRecord, read_record
 from nemo_gym.rows.forms import AnyRow
@@ -53,8 +53,8 @@ class AggregateResult(TypedDict):
     because all entries of a large run would take gigabytes."""
     agent_metrics: dict[str, Any]
     key_metrics: dict[str, Any]
-    repeat_level_metrics: NotRequired[list[dict[str, Any]]]
-    """One entry per repeat of the dataset, from the environment."""
+    repeat_level_metrics: list[dict[str, Any]]
+    """One entry per repeat of the dataset; none if it was run once."""
 
 
 class AgentMetrics:
@@ -93,19 +93,27 @@ class AgentMetrics:
             raise ValueError("accumulators with different scores or answer keys cannot be merged")
         self._table.extend(other._table)
 
-    def result(self, planned: Planned | None = None) -> AggregateResult:
+    def result(
+        self, planned: Planned | None = None, of_repeat: MetricsOfRepeat | None = None
+    ) -> AggregateResult:
         """Return the metrics of all added rows. Without a plan, the rollouts with rows count as planned.
+
+        `of_repeat` returns an author's metrics of a repeat, as for `describe_repeats`.
 
         Raises:
             InputError: a rollout has two scored rows, or there are more rollouts than planned.
         """
         if not len(self._table) and planned is None:
-            return AggregateResult(group_level_metrics=[], agent_metrics={}, key_metrics={})
-        agent_metrics = self._agent_metrics(planned)
+            return AggregateResult(
+                group_level_metrics=[], agent_metrics={}, key_metrics={}, repeat_level_metrics=[]
+            )
+        repeats = describe_repeats(self._table, of_repeat)
+        agent_metrics = self._agent_metrics(planned) | compute_across_repeats(repeats)
         return AggregateResult(
             group_level_metrics=_TaskEntries(self._table),
             agent_metrics=agent_metrics,
             key_metrics=select_key_metrics(agent_metrics),
+            repeat_level_metrics=repeats,
         )
 
     def rewards_by_task(self) -> Iterator[tuple[int, list[float]]]:
@@ -207,27 +215,16 @@ def average_agents(agents: Sequence[AgentMetrics]) -> AgentsAverage:
     return AgentsAverage(len(tasks), shares_tasks, center, interval)
 
 
-def aggregate(rows: Iterable[AnyRow], scores: Collection[str] = (REWARD_KEY,)) -> AggregateResult:
+def aggregate(
+    rows: Iterable[AnyRow],
+    scores: Collection[str] = (REWARD_KEY,),
+    of_repeat: MetricsOfRepeat | None = None,
+) -> AggregateResult:
     """Return the metrics of one agent's scored and failed rows, with pass@k and related ones of `scores`."""
     metrics = AgentMetrics(scores=scores)
     for row in rows:
         metrics.add(row)
-    return metrics.result()
-
-
-def describe(name: str, values: Sequence[float]) -> dict[str, float]:
-    """Return mean, maximum, minimum, median and sample standard deviation; empty without values."""
-    if not values:
-        return {}
-    small, power, center = find_center(values)
-    described = {
-        f"mean/{name}": center * power,
-        f"max/{name}": max(values),
-        f"min/{name}": min(values),
-        f"median/{name}": median(small) * power,
-        f"std/{name}": (sample_standard_deviation(small) or 0.0) * power,
-    }
-    return described if power == 1.0 else finite(described)
+    return metrics.result(of_repeat=of_repeat)
 
 
 def select_key_metrics(agent_metrics: Mapping[str, Any]) -> dict[str, Any]:

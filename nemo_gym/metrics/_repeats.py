@@ -6,48 +6,39 @@ Repeat i holds the rollouts with index i of all tasks. A run with one repeat has
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nemo_gym.json_objects import finite_number
-from nemo_gym.metrics._aggregate import describe
-from nemo_gym.metrics.records import read_measurements
-from nemo_gym.rows.forms import AnyRow
+from nemo_gym.metrics._table import RecordTable
+from nemo_gym.metrics.estimators import describe
 from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY
-from nemo_gym.rows.verdict import is_scored
 
-ComputeRepeatMetrics = Callable[[Sequence[dict[str, Any]]], Mapping[str, Any]]
-"""Maps the scored rows of one repeat to an author's metrics of it."""
+MetricsOfRepeat = Callable[[int], Mapping[str, Any]]
+"""Maps the index of a repeat to an author's metrics of its scored rows."""
 
 
-def repeat_level_metrics(
-    rows: Iterable[dict[str, Any]], compute_repeat_metrics: ComputeRepeatMetrics | None = None
-) -> list[dict[str, Any]]:
+def describe_repeats(table: RecordTable, of_repeat: MetricsOfRepeat | None = None) -> list[dict[str, Any]]:
     """Return one entry for each repeat with scored rows; none if there are fewer than two.
 
     An author's metric replaces the standard one of the same name. It is kept only if it is a finite number in every
     repeat, because a mean over some of the repeats would be another quantity.
     """
-    by_repeat: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if is_scored(row):
-            by_repeat[row[ROLLOUT_INDEX_KEY]].append(row)
+    by_repeat = table.scored_by_repeat()
     if len(by_repeat) < 2:
         return []
-    repeats = sorted(by_repeat)
-    own = [
-        dict(compute_repeat_metrics(by_repeat[index])) if compute_repeat_metrics else {} for index in repeats
-    ]
-    named = {name for metrics in own for name in metrics}
-    complete = {name for name in named if all(_number(metrics.get(name)) is not None for metrics in own)}
+    own = {index: dict(of_repeat(index)) if of_repeat else {} for index in by_repeat}
+    named = {name for metrics in own.values() for name in metrics}
+    complete = sorted(
+        name for name in named if all(_number(metrics.get(name)) is not None for metrics in own.values())
+    )
     return [
         {
             ROLLOUT_INDEX_KEY: index,
-            **{name: value for name, value in _describe_rows(by_repeat[index]).items() if name not in named},
-            **{name: metrics[name] for name in sorted(complete)},
+            **{name: value for name, value in _describe(table, places).items() if name not in named},
+            **{name: own[index][name] for name in complete},
         }
-        for index, metrics in zip(repeats, own, strict=True)
+        for index, places in by_repeat.items()
     ]
 
 
@@ -68,12 +59,12 @@ def compute_across_repeats(entries: Sequence[Mapping[str, Any]]) -> dict[str, fl
     return metrics
 
 
-def _describe_rows(rows: Iterable[AnyRow]) -> dict[str, float]:
-    values: defaultdict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        for name, number in read_measurements(row).items():
-            values[name].append(number)
-    return {key: number for name in values for key, number in describe(name, values[name]).items()}
+def _describe(table: RecordTable, places: Sequence[int]) -> dict[str, float]:
+    return {
+        key: number
+        for name in table.names
+        for key, number in describe(name, table.values(name, places)).items()
+    }
 
 
 def _is_estimate(name: str) -> bool:

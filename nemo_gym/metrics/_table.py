@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections import Counter
-from collections.abc import Iterator
-from itertools import chain, pairwise
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress, pairwise
 from typing import NamedTuple, TypeVar
 
 from nemo_gym.failures import InputError
@@ -110,20 +110,28 @@ class RecordTable:
         self._sort()
         return Counter(failure for failure in self._failures if failure is not None)
 
-    def values(self, name: str, places: range) -> list[float]:
+    def values(self, name: str, places: Sequence[int]) -> list[float]:
         """Return the numbers `name` of the records at `places`, without missing ones.
 
         A scored record without failed tool calls has 0 of them.
         """
-        column = self._columns[name][places.start : places.stop]
+        column = _take(self._columns[name], places)
         if name in _ZERO_IF_MISSING:
-            scored = self._is_scored[places.start : places.stop]
+            scored = _take(self._is_scored, places)
             return [
                 0.0 if math.isnan(value) else value
                 for value, counts in zip(column, scored, strict=True)
                 if counts
             ]
         return [value for value in column if not math.isnan(value)]
+
+    def scored_by_repeat(self) -> dict[int, list[int]]:
+        """Return the places of the scored records by rollout index, smallest first. Raises InputError like `tasks`."""
+        self._sort()
+        by_repeat: defaultdict[int, list[int]] = defaultdict(list)
+        for place in compress(range(len(self)), self._is_scored):
+            by_repeat[self._rollouts[place]].append(place)
+        return dict(sorted(by_repeat.items()))
 
     def places_with(self, name: str, places: range) -> list[int]:
         """Return the places whose record has the number `name`."""
@@ -132,7 +140,7 @@ class RecordTable:
 
     def count_scored(self, places: range) -> int:
         """Return the number of scored records at `places`."""
-        return sum(self._is_scored[places.start : places.stop])
+        return sum(_take(self._is_scored, places))
 
     def rollout(self, place: int) -> int:
         return self._rollouts[place]
@@ -189,6 +197,12 @@ class RecordTable:
 
 def _build_missing(count: int) -> array[float]:
     return array("d", [math.nan]) * count
+
+
+def _take(column: array[T], places: Sequence[int]) -> Sequence[T]:
+    if isinstance(places, range):
+        return column[places.start : places.stop]
+    return [column[place] for place in places]
 
 
 def _pick(column: array[T], places: list[int]) -> array[T]:

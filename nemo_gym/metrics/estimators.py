@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, product
-from statistics import fmean
+from statistics import fmean, median
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -94,6 +94,21 @@ def subtract(one: float, other: float) -> float:
     if not largest or not math.isfinite(difference):
         return difference
     return round(difference, 13 - math.floor(math.log10(largest)))
+
+
+def describe(name: str, values: Sequence[float]) -> dict[str, float]:
+    """Return mean, maximum, minimum, median and sample standard deviation; empty without values."""
+    if not values:
+        return {}
+    small, power, center = find_center(values)
+    described = {
+        f"mean/{name}": center * power,
+        f"max/{name}": max(values),
+        f"min/{name}": min(values),
+        f"median/{name}": median(small) * power,
+        f"std/{name}": (sample_standard_deviation(small) or 0.0) * power,
+    }
+    return described if power == 1.0 else finite(described)
 
 
 def finite(metrics: Mapping[str, T]) -> dict[str, T]:

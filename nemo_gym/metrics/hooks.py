@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from nemo_gym.metrics._aggregate import aggregate, select_key_metrics
-from nemo_gym.metrics._repeats import compute_across_repeats, repeat_level_metrics
 from nemo_gym.metrics.records import read_measurements
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
@@ -22,6 +22,7 @@ from nemo_gym.rows.verdict import is_scored
 ComputeMetrics = Callable[[list[list[dict[str, Any]]]], dict[str, Any]]
 GetKeyMetrics = Callable[[dict[str, Any]], dict[str, Any]]
 
+_HOOKS = ("aggregate_metrics", "compute_metrics", "compute_repeat_metrics", "get_key_metrics")
 _INDEX_KEYS = {TASK_INDEX_KEY, ROLLOUT_INDEX_KEY}
 PER_TASK_METRICS = "per_task_metrics"
 """The key of entries for `group_level_metrics` that `compute_metrics` may return, each with `_ng_task_index`."""
@@ -46,6 +47,13 @@ class AggregateMetrics(BaseModel):
     """One entry per repeat of the dataset; none if it was run once."""
 
 
+class MetricHooks(BaseModel):
+    """The answer of `GET /aggregate_metrics`."""
+
+    has_own: bool
+    """False if all metrics are the standard ones, which callers compute without sending the rows."""
+
+
 def compute_aggregate_metrics(
     verify_responses: Sequence[AnyRow],
     compute_metrics_fn: ComputeMetrics | None = None,
@@ -64,17 +72,16 @@ def compute_aggregate_metrics(
     rows = list(_number_rows(verify_responses))
     custom = dict(compute_metrics_fn(group_by_task(rows))) if compute_metrics_fn and rows else {}
     per_task = custom.pop(PER_TASK_METRICS, None) or []
-    result = aggregate(rows, scores=() if custom else (REWARD_KEY,))
+    of_repeat = partial(_measure_repeat, rows, compute_repeat_metrics_fn)
+    result = aggregate(rows, () if custom else (REWARD_KEY,), of_repeat)
     groups = list(result["group_level_metrics"])
     _merge_per_task(groups, per_task)
-    of_repeat = compute_repeat_metrics_fn
-    repeats = repeat_level_metrics(rows, of_repeat and (lambda repeat: of_repeat(group_by_task(repeat))))
-    agent_metrics = result["agent_metrics"] | compute_across_repeats(repeats) | custom
+    agent_metrics = result["agent_metrics"] | custom
     return AggregateMetrics(
         group_level_metrics=groups,
         agent_metrics=agent_metrics,
         key_metrics=(get_key_metrics_fn or select_key_metrics)(agent_metrics),
-        repeat_level_metrics=repeats,
+        repeat_level_metrics=result["repeat_level_metrics"],
     )
 
 
@@ -86,6 +93,11 @@ class RewardProfiler:
         task, rollout = result.get(TASK_INDEX_KEY), result.get(ROLLOUT_INDEX_KEY)
         identity = {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: rollout}
         return {"rollout_id": f"{task}:{rollout}", **identity, **read_measurements(result)}
+
+
+def overrides_hooks(own: type, base: type) -> bool:
+    """Return whether the class `own` has another metric hook than `base`, which it is made of."""
+    return any(getattr(own, hook) is not getattr(base, hook) for hook in _HOOKS)
 
 
 def group_by_task(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -112,6 +124,10 @@ class AggregateMetricsMixin:
         """Return the most important entries of `agent_metrics`: by default all means, and coverage below 100 %."""
         return select_key_metrics(agent_metrics)
 
+    async def describe_metrics(self) -> MetricHooks:
+        """Answer `GET /aggregate_metrics`."""
+        return MetricHooks(has_own=overrides_hooks(type(self), AggregateMetricsMixin))
+
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Answer the route. Runs in a thread, so a large run does not block the server's other requests."""
         return await asyncio.to_thread(
@@ -132,6 +148,13 @@ def _number_rows(rows: Iterable[AnyRow]) -> Iterator[dict[str, Any]]:
         else:
             yield {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: seen[task], **row}
         seen[task] += 1
+
+
+def _measure_repeat(
+    rows: Iterable[dict[str, Any]], compute: ComputeMetrics | None, index: int
+) -> dict[str, Any]:
+    """Return an author's metrics of the repeat `index`."""
+    return compute(group_by_task(row for row in rows if row[ROLLOUT_INDEX_KEY] == index)) if compute else {}
 
 
 def _merge_per_task(groups: Iterable[dict[str, Any]], per_task: Iterable[Mapping[str, Any]]) -> None:

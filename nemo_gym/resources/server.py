@@ -131,6 +131,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
             self._gym_worker = ServerInWorker(self)
             app.post("/verify", name="verify")(self._verify_in_worker)
         app.post("/close_session")(self._close_session_route)
+        app.get("/aggregate_metrics")(self.describe_metrics)
         app.post("/aggregate_metrics")(self.aggregate_metrics)
         app.get("/reverify_mode")(self.get_reverify_mode)
         return app

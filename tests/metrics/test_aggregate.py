@@ -185,7 +185,7 @@ def test_a_plan_smaller_than_what_was_seen_is_refused() -> None:
 
 
 def test_nothing_gives_nothing_unless_something_was_planned() -> None:
-    empty = AggregateResult(group_level_metrics=[], agent_metrics={}, key_metrics={})
+    empty = AggregateResult(group_level_metrics=[], agent_metrics={}, key_metrics={}, repeat_level_metrics=[])
     assert aggregate([]) == empty
     planned = AgentMetrics().result(Planned(tasks=3, rollouts=6))
     assert planned["agent_metrics"]["coverage/reward"] == 0.0

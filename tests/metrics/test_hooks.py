@@ -110,3 +110,19 @@ def test_the_numbers_of_a_row_are_those_that_metrics_use() -> None:
         "_ng_rollout_index": 2,
         "reward": 1.0,
     }
+
+
+class Headline(AggregateMetricsMixin):
+    def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+
+async def test_a_class_says_whether_it_has_metrics_of_its_own() -> None:
+    classes = {
+        AggregateMetricsMixin: False,
+        Benchmark: True,
+        Headline: True,
+        type("Sub", (Headline,), {}): True,
+    }
+    for its_class, has_own in classes.items():
+        assert (await its_class().describe_metrics()).has_own is has_own, its_class

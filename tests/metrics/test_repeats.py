@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemo_gym.metrics._repeats import compute_across_repeats, repeat_level_metrics
+from nemo_gym.metrics import aggregate
+from nemo_gym.metrics._repeats import MetricsOfRepeat, compute_across_repeats
 from nemo_gym.metrics.hooks import AggregateMetricsMixin, AggregateMetricsRequest
 
 Row = dict[str, Any]
@@ -13,6 +14,10 @@ def row(task: int, repeat: int, reward: float, **fields: Any) -> Row:
 
 
 ROWS = [row(0, 0, 1.0), row(1, 0, 0.0), row(0, 1, 1.0), row(1, 1, 1.0)]
+
+
+def repeat_level_metrics(rows: list[Row], own: MetricsOfRepeat | None = None) -> list[Row]:
+    return aggregate(rows, of_repeat=own)["repeat_level_metrics"]
 
 
 def test_each_repeat_has_its_own_means() -> None:
@@ -43,8 +48,7 @@ def test_means_have_statistics_over_the_repeats() -> None:
 
 
 def test_an_authors_metric_that_a_repeat_lacks_is_left_out() -> None:
-    def own(rows: Any) -> Row:
-        index = rows[0]["_ng_rollout_index"]
+    def own(index: int) -> Row:
         return {"mean/reward": float(index), "rare": 1.0 if index else None}
 
     entries = repeat_level_metrics(ROWS, own)

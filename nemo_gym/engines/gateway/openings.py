@@ -29,7 +29,7 @@ from nemo_gym.failures import Boundary, GymError
 
 KEY_PREFIX = "ngr_"
 _OPENED, _SEALED = "opened.json", "sealed"
-_ID = re.compile(r"[\w~:@+=-][\w.~:@+=-]{0,199}", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_~:@+=-][A-Za-z0-9_.~:@+=-]{0,199}")
 _LARGEST = (1 << 63) - 1
 """The largest integer that engines and files take."""
 

@@ -1,7 +1,7 @@
 """The metrics of a run by agent, accumulated while it runs; only numbers are kept in memory.
 
-Agents can add the metrics of their environments. That request contains all rows, without what was asked and answered,
-so only runs of moderate size make it. Larger runs, and agents without the route, have the standard metrics only.
+An agent can add the metrics of its environment, if that has any of its own. The request for them contains all rows,
+without what was asked and answered, so only runs of moderate size make it. Larger runs have the standard metrics only.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ from nemo_gym.transport import Caller, Deadline
 
 _PLAN_METRICS = ("count/", "coverage/", "short_tasks@")
 """Metrics that depend on the plan, which environments do not have."""
+_ROUTE = "/aggregate_metrics"
+_DESCRIPTION_S = 30.0
 _ENVIRONMENT_METRICS_S = 300.0
 _MAX_REQUEST_BYTES = 256 << 20
 _ENTRIES_PER_PIECE = 100
@@ -195,7 +197,7 @@ class EnvironmentMetrics:
         extended = dict(results)
         for agent, result in results.items():
             scored = result["agent_metrics"].get("count/scored", 0)
-            if not scored or not self._max_rows:
+            if not scored or not self._max_rows or not await self._has_own(agent):
                 continue
             body = None
             if scored <= self._max_rows:
@@ -212,12 +214,21 @@ class EnvironmentMetrics:
                 extended[agent] = combine(result, _drop_errors(own) if self._has_equal_tasks else own)
         return extended
 
+    async def _has_own(self, agent: str) -> bool:
+        """Return False if the agent says that its metrics are the standard ones, which `results` has already."""
+        try:
+            reply = await self._caller.get(agent, _ROUTE, _DESCRIPTION_S)
+            answer = reply.json() if reply.ok else None
+        except (GymError, orjson.JSONDecodeError):
+            return True  # the request for the metrics says why they are missing
+        return not (isinstance(answer, Mapping) and answer.get("has_own") is False)
+
     async def _ask(self, agent: str, body: bytes) -> Mapping[str, Any] | None:
         try:
             reply = await self._caller.call(
                 agent,
                 "POST",
-                "/aggregate_metrics",
+                _ROUTE,
                 body=body,
                 deadline=Deadline.after(_ENVIRONMENT_METRICS_S),
                 repeatable=True,
@@ -279,7 +290,7 @@ def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResul
         group_level_metrics=groups,
         agent_metrics=ours | (own.get("agent_metrics") or {}) | of_plan,
         key_metrics=(own.get("key_metrics") or standard["key_metrics"]) | partial,
-        repeat_level_metrics=own.get("repeat_level_metrics") or [],
+        repeat_level_metrics=own.get("repeat_level_metrics") or standard["repeat_level_metrics"],
     )
 
 
@@ -345,7 +356,7 @@ def write_document(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
             **name_agent(agent),
             "agent_metrics": result["agent_metrics"],
             "key_metrics": result["key_metrics"],
-            "repeat_level_metrics": result.get("repeat_level_metrics", []),
+            "repeat_level_metrics": result["repeat_level_metrics"],
         }
         yield separator + orjson.dumps(head, option=orjson.OPT_INDENT_2).removesuffix(b"\n}")
         yield b',\n"group_level_metrics": ['

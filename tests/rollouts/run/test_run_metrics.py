@@ -73,8 +73,13 @@ def test_an_agent_without_any_rollout_is_there_all_the_same() -> None:
     assert results["a"]["agent_metrics"]["count/outcome/missing"] == 6
 
 
-def environment(status: int, body: bytes, seen: list[dict[str, Any]] | None = None) -> Caller:
+def environment(
+    status: int, body: bytes, seen: list[dict[str, Any]] | None = None, told: bytes | None = None
+) -> Caller:
+    """An agent whose `POST /aggregate_metrics` answers `body`, and its `GET` `told`, if it has any."""
     app = FastAPI()
+    if told is not None:
+        app.get("/aggregate_metrics")(lambda: Response(told))
 
     @app.post("/aggregate_metrics")
     async def aggregate(request: Request) -> Response:
@@ -162,6 +167,21 @@ async def test_the_standard_metrics_stand_where_an_environment_has_none(
     asking = EnvironmentMetrics(environment(status, body), max_rows=100)
     assert await asking.extend(results, rows) == results
     assert (note is None and asking.notes == []) or (note is not None and note in asking.notes[0])
+
+
+@pytest.mark.parametrize(
+    ("told", "is_asked"),
+    [(b'{"has_own":false}', False), (b'{"has_own":true}', True), (b"[]", True), (b"<html>", True)],
+)
+async def test_rows_are_sent_only_to_environments_with_metrics_of_their_own(
+    tmp_path: Path, told: bytes, is_asked: bool
+) -> None:
+    results, rows = results_and_rows(tmp_path)
+    seen: list[dict[str, Any]] = []
+    asking = EnvironmentMetrics(environment(200, b"{}", seen, told), max_rows=2)
+    assert await asking.extend(results, rows) == results
+    assert [len(request["verify_responses"]) for request in seen] == ([1] if is_asked else [])
+    assert len(asking.notes) == is_asked  # one agent has more rows than are sent
 
 
 async def test_a_large_run_is_not_sent_back_to_its_agent(tmp_path: Path) -> None:
