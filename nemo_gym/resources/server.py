@@ -113,7 +113,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/verify", "/aggregate_metrics"})
     authenticates_sessions: ClassVar[bool] = True
     reads_tokens: ClassVar[bool] = True
-    """False if `verify` reads no token ids and log-probabilities: the attempts that it gets then have none."""
+    """False if `verify` reads no token ids and log-probabilities: the attempts that it gets then have none.
+
+    A subclass with a `verify` of its own says so itself."""
     _gym_worker: ServerInWorker | None = PrivateAttr(default=None)
     _gym_sessions: ResourcesSessions = PrivateAttr(default_factory=ResourcesSessions)
     _gym_mcp_clients: McpClients | None = PrivateAttr(default=None)
@@ -241,7 +243,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         access = super()._new_access()
         if self.config.open_verify:
             access.control_routes -= {"/verify"}
-        if not self.reads_tokens:
+        if not _reads_tokens(type(self)):
             access.opening_headers = ((TOKENS_HEADER.encode(), NONE.encode()),)
         return access
 
@@ -331,3 +333,13 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     async def get_reverify_mode(self) -> ReverifyMode:
         """Return whether stored rollouts can be verified again without their sessions."""
         return self.config.REVERIFY_MODE
+
+
+def _reads_tokens(environment: type[SimpleResourcesServer]) -> bool:
+    """Return the `reads_tokens` of the class that has `verify`, or of one derived from it."""
+    for each in environment.__mro__:
+        if "reads_tokens" in vars(each):
+            return bool(vars(each)["reads_tokens"])
+        if "verify" in vars(each):
+            return True
+    return True

@@ -20,6 +20,10 @@ from nemo_gym.serving.routes import DirectRoute, DirectTable
 
 Layer: TypeAlias = Callable[[ASGIApp, Scope, Receive, Send], Awaitable[None]]
 """Handles a request by its first argument, the handler within it."""
+_RequestKey: TypeAlias = tuple[str, str, int, int]
+"""The method and the path of a request, and the numbers of the app's routes and layers."""
+_Chosen: TypeAlias = tuple[ASGIApp, Callable[[Scope], bool] | None]
+"""A handler, and for one that is not of a direct route whether the app has a route for a request."""
 _IN_A_ROLLOUT = f"/{ROLLOUT_PATH_PREFIX}/"
 
 
@@ -34,6 +38,7 @@ class GymApp(FastAPI):
         self._direct_table = DirectTable([])
         self.layers: list[Layer] = []
         """Around the handler of every HTTP request, within its session; the last one is the innermost."""
+        self._chosen: dict[_RequestKey, _Chosen] = {}
 
     def build_middleware_stack(self) -> ASGIApp:
         """Build FastAPI's stack without its outermost layer, which would answer errors with plain text.
@@ -51,18 +56,26 @@ class GymApp(FastAPI):
             if is_prefixed:
                 scope = strip_prefix(scope)
             scope["app"] = self
-            direct = self.find_direct_handler(scope)
-            handler = direct or super().__call__
-            for layer in reversed(self.layers):
-                handler = partial(layer, handler)
+            key = scope["method"], scope["path"], len(self.router.routes), len(self.layers)
+            handler, has_route = self._chosen.get(key) or self._choose(key, scope)
             if is_prefixed and "path_params" in scope:
                 handler = partial(run_in_rollout, handler)
-            has_route = None if direct is not None else self.has_route
             await self._request_middleware(handler, scope, receive, send, has_route)
         elif scope["type"] == "websocket":
             await self._request_middleware(super().__call__, scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+    def _choose(self, key: _RequestKey, scope: Scope) -> _Chosen:
+        """Return the handler of a request within the layers. That of a direct route is chosen once."""
+        direct = self.find_direct_handler(scope)
+        handler = direct or super().__call__
+        for layer in reversed(self.layers):
+            handler = partial(layer, handler)
+        if direct is None:
+            return handler, self.has_route
+        chosen = self._chosen[key] = handler, None
+        return chosen
 
     def has_route(self, scope: Scope) -> bool:
         """Return whether a route takes a request; always True if the app has its own middleware, which may take any."""

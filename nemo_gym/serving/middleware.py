@@ -36,6 +36,7 @@ from nemo_gym.serving.session_access import EXCLUSIVE_ROUTES, Headers, RawHeader
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import (
     BUDGET_HEADER,
+    ENDED_HEADER,
     LISTS,
     SPENT_HEADER,
     TOKENS_HEADER,
@@ -55,6 +56,7 @@ log = logging.getLogger(__name__)
 _POLICY_VIOLATION = 1008
 _DEADLINE = DEADLINE_HEADER.encode()
 _BUDGET, _SPENT = BUDGET_HEADER.encode(), SPENT_HEADER.encode()
+_ENDED = ENDED_HEADER.encode()
 _TOKENS, _LISTS = TOKENS_HEADER.encode(), LISTS.encode()
 _LENGTH = b"content-length"
 _CONTENT_ENCODING, _TRANSFER_ENCODING = b"content-encoding", b"transfer-encoding"
@@ -219,6 +221,8 @@ class RequestMiddleware:
         )
         if _TOKENS in headers:
             context.takes_lists = headers[_TOKENS] == _LISTS
+        if _ENDED in headers and self.access.is_trusted(headers):
+            context.ended = headers[_ENDED]
         if _BUDGET in headers:
             from nemo_gym.transport.budget import BudgetLedger  # most runs have none
 

@@ -6,7 +6,7 @@ from starlette.types import Scope
 
 from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE
 
-_OWN = HEALTH_ROUTES | {"/"}
+_OWN = HEALTH_ROUTES | {"/", METRICS_ROUTE}
 _BELOW = "/_ng/"
 
 
@@ -16,6 +16,6 @@ def is_about_server(scope: Scope) -> bool:
     Such requests are not counted, limited or traced.
     """
     path: str = scope["path"]
-    if path == METRICS_ROUTE:
-        return bool(scope.get("method") == "GET")  # a tool may have that name
-    return path in _OWN or path.startswith(_BELOW)
+    if path not in _OWN:
+        return path.startswith(_BELOW)
+    return path != METRICS_ROUTE or scope.get("method") == "GET"  # a tool may have that name

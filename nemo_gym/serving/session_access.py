@@ -142,7 +142,7 @@ class SessionAccess:
 
     def check_token(self, headers: Headers, purpose: str) -> None:
         """Raise `AccessRefusal` for a request without the run's token, in its own header or as an API key."""
-        if self.token is not None and not self.has_token(headers):
+        if not self.is_trusted(headers):
             raise AccessRefusal(
                 f"{purpose} of `{self.server_name}` requires the run's token",
                 code="token_required",
@@ -150,6 +150,10 @@ class SessionAccess:
                 remedy="Call it with a ServerClient of this run, or send the token in x-ng-token. A program that"
                 " an agent starts sends it as its API key (Authorization: Bearer, or x-api-key).",
             )
+
+    def is_trusted(self, headers: Headers) -> bool:
+        """Return whether a request has the run's token, if there is one."""
+        return self.token is None or self.has_token(headers)
 
     def has_token(self, headers: Headers) -> bool:
         """Return whether a request has the run's token."""

@@ -34,6 +34,8 @@ TOKENS_HEADER, LISTS, NONE = "x-ng-tokens", "lists", "none"
 no answer repeats a prompt (`nemo_gym.rows.token_lists`). In the answer of `/seed_session`: `NONE` if the environment's
 `verify` reads no tokens."""
 
+ENDED_HEADER = "x-ng-ended"
+"""Comma-separated sessions that are over (`nemo_gym.transport.ended_sessions`), in a request to a model server."""
 CONTROLLED_HEADER = "x-ng-controlled"
 """`1` in the attempts of a run that has a control of its own, so that the control of the gym's servers leaves them."""
 BUDGET_HEADER = "x-ng-budget"
@@ -64,6 +66,8 @@ class RequestContext:
     """The calls that the policy of an attempt made so far; None if no attempt is driven here."""
     takes_lists: bool = False
     """The caller writes the fields of trainers itself (`TOKENS_HEADER`)."""
+    ended: bytes = b""
+    """Other sessions that are over (`ENDED_HEADER`), from a caller with the run's token, if there is one."""
     is_policy_acting: bool = False
     """True while the policy runs: a called path may then be a name that the model made up."""
 

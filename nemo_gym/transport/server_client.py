@@ -7,7 +7,7 @@ them from one reply to the next call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Any, cast
@@ -34,11 +34,13 @@ from nemo_gym.transport.context import (
     INCARNATION_HEADER,
     SESSION_HEADER,
     VERIFYING,
+    PolicyCall,
     RequestContext,
     current_context,
 )
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import base_url
+from nemo_gym.transport.ended_sessions import EndedSessions
 from nemo_gym.transport.moving_caller import build_caller
 from nemo_gym.transport.moving_directory import build_directory
 from nemo_gym.transport.pools import transport_to
@@ -178,6 +180,17 @@ class ServerClient(BaseModel):
         config = _plain(self.global_config_dict)
         return build_caller(config, transport_to(config), read_run_token())
 
+    @cached_property
+    def ended_sessions(self) -> EndedSessions:
+        return EndedSessions(self.own_caller.directory)
+
+    def note_end(self, calls: Iterable[PolicyCall]) -> None:
+        """Tell the model servers among `calls`, with the next call that each gets, that this session is over."""
+        context = current_context.get()
+        if context is not None:
+            for server in {server for server, path, _ in calls if path in CALL_ROUTES}:
+                self.ended_sessions.add(server, context.session)
+
     def caller(self) -> Caller:
         """Return the caller behind this client."""
         return self.own_caller
@@ -234,16 +247,15 @@ class ServerClient(BaseModel):
         call = _new_call(method, url_path, json, data, params, headers, repeatable)
         session = _put_cookies(call, cookies, session) if cookies else session
         _put_own_headers(call, server_name, self.own_caller.token, session, context)
+        if url_path in CALL_ROUTES:
+            self.ended_sessions.tell(server_name, call)
         began = monotonic() if calls is not None else 0.0
         sending = self.own_caller.send(server_name, call, call.propagated)
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
         if calls is not None:
-            path = _cut_rollout(url_path) if _IN_A_ROLLOUT in url_path else url_path
-            calls.append((server_name, path, round(monotonic() - began, 6)))
-        if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
-            context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
-        if context is not None and context.ledger is not None:
-            context.ledger.note_headers(reply.headers)
+            calls.append((server_name, _cut_rollout(url_path), round(monotonic() - began, 6)))
+        if context is not None:
+            _read_own_headers(reply, server_name, url_path, context)
         return ServerReply(reply, method, f"{server_name}{call.path}")
 
 
@@ -321,6 +333,14 @@ def _put_own_headers(
         if call.path in CALL_ROUTES and DURABLE_SESSION.match(session):
             is_verifying = context is not None and context.is_verifying
             call.headers[CALL_HEADER] = VERIFYING if is_verifying else hex_id()
+
+
+def _read_own_headers(reply: Received, server: str, path: str, context: RequestContext) -> None:
+    """Note the incarnation that opened a session, and what a call has spent."""
+    if path == _OPENING and INCARNATION_HEADER in reply.headers:
+        context.incarnations[server] = reply.headers[INCARNATION_HEADER]
+    if context.ledger is not None:
+        context.ledger.note_headers(reply.headers)
 
 
 def _no_such_tool(url_path: str) -> Reply:

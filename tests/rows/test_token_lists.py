@@ -15,6 +15,7 @@ from nemo_gym.base_resources_server import (
     BaseVerifyResponse,
     SimpleResourcesServer,
 )
+from nemo_gym.engines.tokens.recorder import Ledgers
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from nemo_gym.mock_engine.process import EngineProcess
@@ -26,7 +27,7 @@ from nemo_gym.rows.token_lists import fill_lists, has_lists, without_tokens, wri
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.tokens.records import CARRIED_FIELDS, CONTRACT_FIELDS, FOR_CONTRACT, RECORD_FIELD, TokenForm
 from nemo_gym.transport import Reply
-from nemo_gym.transport.context import LISTS, TOKENS_HEADER
+from nemo_gym.transport.context import ENDED_HEADER, LISTS, SESSION_HEADER, TOKENS_HEADER
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.rollouts.doubles import planned
@@ -153,6 +154,17 @@ class Reader(Library):
     reads_tokens: ClassVar[bool] = True
 
 
+class Heir(Library):
+    """Its `verify` may read tokens, as far as it says."""
+
+    async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
+        return await super().verify(body)
+
+
+class SilentHeir(Heir):
+    reads_tokens: ClassVar[bool] = False
+
+
 def gym_over(engine: EngineProcess, environment: type[Library], **options: Any) -> InProcessGym:
     gym = InProcessGym()
     gym.add(environment, "library")
@@ -203,7 +215,8 @@ async def test_a_caller_gets_the_contract_unless_it_takes_lists(
 
 
 async def test_a_verifier_gets_tokens_unless_its_environment_reads_none(engine: EngineProcess) -> None:
-    for environment, has_tokens in ((Library, False), (Reader, True)):
+    environments: dict[type[Library], bool] = {Library: False, Reader: True, Heir: True, SilentHeir: False}
+    for environment, has_tokens in environments.items():
         for form in ("contract", "packed"):
             environment.seen.clear()
             gym = gym_over(engine, environment, token_fields=form)
@@ -250,3 +263,47 @@ async def test_the_line_of_a_failure_has_no_lists(engine: EngineProcess) -> None
     (item,) = orjson.loads(failed.to_line(planned(0, 0), terminal=True))["response"]["output"]
     assert FOR_CONTRACT not in item[RECORD_FIELD]
     assert item["generation_token_ids"]
+
+
+# --- Sessions that are over -------------------------------------------------------------------------------------
+
+
+async def test_a_model_server_forgets_the_rollouts_that_are_over(engine: EngineProcess) -> None:
+    gym = gym_over(engine, Library)
+    async with gym.running():
+        held = ledgers_of(gym)
+        for number in range(3):
+            await run(gym, **{SESSION_HEADER: f"attempt-{number}"})
+        assert held.names() == ["attempt-2"]
+        last = held.find("attempt-2")
+        assert last is not None
+        assert held.held_ids == len(last) > 0
+
+
+async def test_a_rollout_that_is_run_again_begins_anew(engine: EngineProcess) -> None:
+    gym = gym_over(engine, Library)
+    async with gym.running():
+        first, again = [orjson.loads(await run(gym, **{SESSION_HEADER: "attempt"})) for _ in range(2)]
+    records = [row["response"]["output"][-1][RECORD_FIELD] for row in (first, again)]
+    assert [record["call"] for record in records] == [0, 0]
+
+
+async def test_a_caller_without_the_token_ends_no_session(engine: EngineProcess) -> None:
+    gym = gym_over(engine, Library)
+    async with gym.running():
+        held = ledgers_of(gym)
+        for is_trusted in (False, True):
+            gym.servers["policy_model"].middleware.access.token = None if is_trusted else "secret"
+            for session, ended in (("mine", "none"), ("another", "mine")):
+                headers = {SESSION_HEADER: session, ENDED_HEADER: ended}
+                await gym.post(
+                    "policy_model", "/v1/responses", ROW["responses_create_params"], headers=headers
+                )
+            assert ("mine" in held.names()) is not is_trusted
+
+
+def ledgers_of(gym: InProcessGym) -> Ledgers:
+    model = gym.servers["policy_model"]
+    assert isinstance(model, VLLMModel)
+    assert model._calls is not None
+    return model._calls.ledgers

@@ -32,6 +32,7 @@ from nemo_gym.tokens.records import (
     TokenForm,
 )
 from nemo_gym.transport.context import current_context
+from nemo_gym.transport.ended_sessions import read_ended
 
 __all__ = ["CallRecorder"]
 
@@ -95,6 +96,7 @@ class CallRecorder:
 
     async def record(self, call: EngineCall, last: dict[str, Any]) -> CallRecord:
         """Attach the record of a call to `last`, its last output item or its message."""
+        self._drop_ended()
         session, experts, capture = _session(), _read_routed_experts(call.chat), self._capture(call)
         ledger = self.ledgers.find(session)
         if ledger is not None:
@@ -129,6 +131,12 @@ class CallRecorder:
         if experts is not None:
             last["routed_experts"] = experts
         return record
+
+    def _drop_ended(self) -> None:
+        context = current_context.get()
+        if context is not None and context.ended:
+            for session in read_ended(context.ended):
+                self.ledgers.drop(session)
 
     def restore_sampled_turns(self, body: dict[str, Any]) -> dict[str, Any]:
         """Put the sampled text of earlier tool calls back into a chat request."""
@@ -215,12 +223,20 @@ def _read_routed_experts(chat: Mapping[str, Any]) -> Any:
 
 # --- Ledgers of sessions ----------------------------------------------------------------------------------------------
 # The ledgers of all sessions of a model server, within a memory limit.
-# A model server is not notified when a session ends. Idle sessions are dropped after `idle_s`, and above the memory
-# limit the least recently used sessions lose their ids first.
+# An agent of the gym tells a model server, with a later call, which of its sessions are over. Of other clients, idle
+# sessions are dropped after `idle_s`, and above the memory limit the least recently used sessions lose their ids first.
 
 
 MOST_SESSIONS = 65_536
 IDLE_S = 3600.0
+
+
+@dataclass(slots=True)
+class _HeldLedger:
+    ledger: Ledger
+    touched: float
+    counted: int = 0
+    """The ids that the ledger held when it was counted last."""
 
 
 class Ledgers:
@@ -232,17 +248,20 @@ class Ledgers:
         self._most_ids = int(room_mb * 1e6) // ID_BYTES
         self._idle_s = idle_s
         self._clock = clock
-        self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
-        self._touched: dict[str, float] = {}
+        self._sessions: OrderedDict[str, _HeldLedger] = OrderedDict()
         self._ids = 0
 
     def __len__(self) -> int:
         """Return the number of sessions."""
-        return len(self._ledgers)
+        return len(self._sessions)
 
     @property
     def held_ids(self) -> int:
         return self._ids
+
+    def names(self) -> list[str]:
+        """Return the sessions, the least recently used first."""
+        return [*self._sessions]
 
     def add(
         self,
@@ -255,10 +274,8 @@ class Ledgers:
         """Link a call to the earlier calls of its session. A call without a session has no earlier calls."""
         if session is None:
             return Ledger().add(capture, history, ends_turn=ends_turn)
-        ledger = self._touch(session)
-        self._ids -= len(ledger)
-        link = ledger.add(capture, history, ends_turn=ends_turn)
-        self._ids += len(ledger)
+        link = self._touch(session).add(capture, history, ends_turn=ends_turn)
+        self._count(self._sessions[session])
         self._make_room(session)
         return link
 
@@ -276,27 +293,30 @@ class Ledgers:
 
     def drop(self, session: str) -> None:
         """Remove a session."""
-        ledger = self._ledgers.pop(session, None)
-        self._touched.pop(session, None)
-        if ledger is not None:
-            self._ids -= len(ledger)
+        held = self._sessions.pop(session, None)
+        if held is not None:
+            self._ids -= held.counted
 
     def _touch(self, session: str) -> Ledger:
-        self._touched[session] = self._clock()
-        ledger = self._ledgers.get(session)
-        if ledger is None:
-            ledger = self._ledgers[session] = Ledger()
-        self._ledgers.move_to_end(session)
-        return ledger
+        held = self._sessions.get(session)
+        if held is None:
+            held = self._sessions[session] = _HeldLedger(Ledger(), 0.0)
+        held.touched = self._clock()
+        self._sessions.move_to_end(session)
+        return held.ledger
+
+    def _count(self, held: _HeldLedger) -> None:
+        before, held.counted = held.counted, len(held.ledger)
+        self._ids += held.counted - before
 
     def _make_room(self, current: str) -> None:
         limit = self._clock() - self._idle_s
-        while (oldest := next(iter(self._ledgers))) != current and (
-            self._touched[oldest] < limit or len(self._ledgers) > MOST_SESSIONS
+        while (oldest := next(iter(self._sessions))) != current and (
+            self._sessions[oldest].touched < limit or len(self._sessions) > MOST_SESSIONS
         ):
             self.drop(oldest)
-        while self._ids > self._most_ids and (oldest := next(iter(self._ledgers))) != current:
-            ledger = self._ledgers[oldest]
-            self._ids -= len(ledger)
-            ledger.forget()
-            self._ledgers.move_to_end(oldest)  # the next oldest ledger that holds ids comes first
+        while self._ids > self._most_ids and (oldest := next(iter(self._sessions))) != current:
+            held = self._sessions[oldest]
+            held.ledger.forget()
+            self._count(held)
+            self._sessions.move_to_end(oldest)  # the next oldest ledger that holds ids comes first

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from nemo_gym.engines.gateway.openings import Openings, RolloutRefusal, RolloutTerms
 
@@ -33,3 +34,16 @@ def test_a_rollout_that_was_deleted_and_opened_again_has_another_key(tmp_path: P
     assert elsewhere.find_by_key(old) is None
     assert openings.build_key(openings.open(RolloutTerms(rollout_id="r"))) != old
     assert elsewhere.find_by_key(old) is None
+
+
+@pytest.mark.parametrize("rollout_id", ["é", "a b", "a" * 201, ".a", "a/b", ""])
+def test_an_id_that_no_later_request_could_name_is_refused(rollout_id: str) -> None:
+    with pytest.raises(ValidationError, match="rollout_id"):
+        RolloutTerms(rollout_id=rollout_id)
+
+
+def test_the_ids_that_are_taken_can_be_named(tmp_path: Path) -> None:
+    openings = Openings(tmp_path, "secret")
+    for rollout_id in ("a" * 200, "task-1~2@x:y+z=.w", "_"):
+        openings.open(RolloutTerms(rollout_id=rollout_id))
+        assert openings.find(rollout_id) is not None
