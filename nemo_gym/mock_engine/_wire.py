@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import orjson
@@ -86,17 +87,20 @@ def token_logprobs(
     """Return `logprobs.content` for the generated tokens in `part`."""
     ids, logprobs = (choice.ids or [])[part], (choice.logprobs or [])[part]
     if request.names_tokens_by_id and not request.top_logprobs:
-        # A shortcut for the usual request of training runs.
-        names = (choice.token_names or [])[part] or [f"token_id:{token}" for token in ids]
-        return [
-            {"token": name, "logprob": logprob, "bytes": None, "top_logprobs": []}
-            for name, logprob in zip(names, logprobs, strict=False)
-        ]
+        # A shortcut for the usual request of training runs, whose texts repeat.
+        return [*map(_write_sampled, (choice.token_names or [])[part] or ids, logprobs)]
     return [
         _write_candidate(token, logprob, request, tokenizer)
         | {"top_logprobs": _runners_up(token, logprob, request, tokenizer)}
         for token, logprob in zip(ids, logprobs, strict=False)
     ]
+
+
+@lru_cache(maxsize=1 << 16)
+def _write_sampled(token: int | str, logprob: float) -> dict[str, Any]:
+    """Return the entry of a sampled token, an id or its name. It is shared and must not be changed."""
+    name = token if isinstance(token, str) else f"token_id:{token}"
+    return {"token": name, "logprob": logprob, "bytes": None, "top_logprobs": []}
 
 
 def _write_candidate(

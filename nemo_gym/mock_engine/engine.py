@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
 from random import Random
 from typing import Any
@@ -316,9 +317,12 @@ class Engine:
             ids.append(self.tokenizer.end_of_turn)
         choice.ids = ids
         if request.wants_logprobs:
-            choice.logprobs = [
-                invent_logprob(token, place) / request.temperature for place, token in enumerate(ids)
-            ]
+            choice.logprobs = [*_invent_logprobs(tuple(ids), request.temperature)]
+
+
+@lru_cache(maxsize=1_024)  # texts repeat, and most of an answer's time would be this
+def _invent_logprobs(ids: Sequence[int], temperature: float) -> Sequence[float]:
+    return [invent_logprob(token, place) / temperature for place, token in enumerate(ids)]
 
 
 def invent_logprob(token: int, place: int) -> float:
