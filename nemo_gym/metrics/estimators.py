@@ -100,13 +100,20 @@ def describe(name: str, values: Sequence[float]) -> dict[str, float]:
     """Return mean, maximum, minimum, median and sample standard deviation; empty without values."""
     if not values:
         return {}
-    small, power, center = find_center(values)
+    if len(values) == 1:  # in a run with one rollout a task, those of every task
+        center = most = least = middle = values[0]
+        deviation, power = 0.0, 1.0
+    else:
+        most, least = max(values), min(values)
+        small, power, center = find_center(values)
+        center, middle = center * power, median(small) * power
+        deviation = (sample_standard_deviation(small) or 0.0) * power
     described = {
-        f"mean/{name}": center * power,
-        f"max/{name}": max(values),
-        f"min/{name}": min(values),
-        f"median/{name}": median(small) * power,
-        f"std/{name}": (sample_standard_deviation(small) or 0.0) * power,
+        f"mean/{name}": center,
+        f"max/{name}": most,
+        f"min/{name}": least,
+        f"median/{name}": middle,
+        f"std/{name}": deviation,
     }
     return described if power == 1.0 else finite(described)
 
