@@ -65,11 +65,11 @@ _WITH_IDS = {turns: calling_episode(turns, tokens=tokens) for turns, tokens in (
 CASES: Mapping[str, Case] = {
     "tool-calling": Case(EPISODES["tool-calling"], 8_000, 256),
     "tool-calling, inline": Case(EPISODES["tool-calling"], 8_000, 256, is_inline=True),
-    "20 turns with ids": Case(_WITH_IDS[20], 256, 32, (_IDS,)),
-    "20 turns with ids, packed": Case(_WITH_IDS[20], 256, 32, (_IDS,), (_PACKED,)),
-    "20 turns with ids, packed, inline": Case(_WITH_IDS[20], 256, 32, (_IDS,), (_PACKED,), is_inline=True),
-    "100 turns with ids": Case(_WITH_IDS[100], 16, 4, (_IDS, _STEPS)),
-    "100 turns with ids, packed": Case(_WITH_IDS[100], 16, 4, (_IDS, _STEPS), (_PACKED,)),
+    "20 turns with ids": Case(_WITH_IDS[20], 512, 32, (_IDS,)),
+    "20 turns with ids, packed": Case(_WITH_IDS[20], 512, 32, (_IDS,), (_PACKED,)),
+    "20 turns with ids, packed, inline": Case(_WITH_IDS[20], 512, 32, (_IDS,), (_PACKED,), is_inline=True),
+    "100 turns with ids": Case(_WITH_IDS[100], 4, 4, (_IDS, _STEPS)),
+    "100 turns with ids, packed": Case(_WITH_IDS[100], 4, 4, (_IDS, _STEPS), (_PACKED,)),
 }
 
 

@@ -101,7 +101,8 @@ class Policy:
     ) -> None:
         """`takes_lists`: the items of answers are only kept, so their token ids need not repeat the prompts.
 
-        The base class of agents writes the fields that trainers read (`nemo_gym.rows.token_lists`).
+        The base class of agents writes the fields that trainers read (`nemo_gym.rows.token_lists`). An `act` of a
+        subclass may read them before, so the agents of this repository take lists in their own `act` alone.
         """
         self._client = client
         self._model = model

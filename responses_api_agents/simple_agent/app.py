@@ -48,7 +48,10 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         params = episode.params
         tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
         policy = Policy(
-            self.server_client, self.config.model_server.name, Trajectory(params), takes_lists=True
+            self.server_client,
+            self.config.model_server.name,
+            Trajectory(params),
+            takes_lists=type(self).act is SimpleAgent.act,
         )
         limit_s, turn = episode.agent_timeout_s, policy.take_turn(tools, self.config.max_steps)
         return policy.trajectory.end(await (turn if limit_s is None else _take_within(limit_s, turn)))

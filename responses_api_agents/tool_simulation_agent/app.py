@@ -19,7 +19,12 @@ class ToolSimulationAgent(SimpleResponsesAPIAgent):
 
     async def act(self, episode: Episode) -> Act:
         trajectory = Trajectory(episode.params)
-        policy = Policy(self.server_client, self.config.model_server.name, trajectory, takes_lists=True)
+        policy = Policy(
+            self.server_client,
+            self.config.model_server.name,
+            trajectory,
+            takes_lists=type(self).act is ToolSimulationAgent.act,
+        )
         await policy.answer()
         act = policy.trajectory.end(EndReason.FINAL_ANSWER)
         act.end_reason = EndReason.from_response(act.response)

@@ -86,7 +86,10 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
     def _policy(self, params: dict[str, Any]) -> tuple[Policy, ToolClient]:
         tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
         policy = Policy(
-            self.server_client, self.config.model_server.name, Trajectory(params), takes_lists=True
+            self.server_client,
+            self.config.model_server.name,
+            Trajectory(params),
+            takes_lists=type(self).act is UserSimulationAgent.act,
         )
         return policy, tools
 

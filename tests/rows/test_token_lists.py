@@ -16,6 +16,7 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.engines.tokens.recorder import Ledgers
+from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from nemo_gym.mock_engine.process import EngineProcess
@@ -165,13 +166,25 @@ class SilentHeir(Heir):
     reads_tokens: ClassVar[bool] = False
 
 
-def gym_over(engine: EngineProcess, environment: type[Library], **options: Any) -> InProcessGym:
+class ReadingAgent(SimpleAgent):
+    async def act(self, episode: Episode) -> Act:
+        act = await super().act(episode)
+        act.notes["first_ids"] = act.response["output"][-1]["generation_token_ids"][:2]
+        return act
+
+
+def gym_over(
+    engine: EngineProcess,
+    environment: type[Library],
+    agent: type[SimpleAgent] = SimpleAgent,
+    **options: Any,
+) -> InProcessGym:
     gym = InProcessGym()
     gym.add(environment, "library")
     model = {"base_url": engine.base_url, "api_key": "none", "model": "mock", "exact_prompts": False}
     gym.add(VLLMModel, "policy_model", return_token_id_information=True, **model, **options)
     gym.add(
-        SimpleAgent,
+        agent,
         "agent",
         resources_server={"type": "resources_servers", "name": "library"},
         model_server={"type": "responses_api_models", "name": "policy_model"},
@@ -225,6 +238,13 @@ async def test_a_verifier_gets_tokens_unless_its_environment_reads_none(engine: 
             (item,) = environment.seen[0]["response"]["output"]
             assert (RECORD_FIELD in item) is has_tokens
             assert ("generation_token_ids" in item) is (has_tokens and form == "contract")
+
+
+async def test_an_agents_own_act_gets_the_contracts_fields(engine: EngineProcess) -> None:
+    gym = gym_over(engine, Library, ReadingAgent)
+    async with gym.running():
+        row = orjson.loads(await run(gym, **{TOKENS_HEADER: LISTS}))
+    assert row["first_ids"] == row["response"]["output"][-1]["generation_token_ids"][:2] != []
 
 
 async def test_the_line_of_a_row_with_lists_is_that_of_the_contract(engine: EngineProcess) -> None:
