@@ -265,6 +265,7 @@ class VLLMModel(EngineModel):
     async def _complete(self, chat: dict[str, Any], *, restores_reasoning: bool = False) -> Completion:
         body = self._merged(await self.prepare_chat(chat), self._dialect.max_tokens_field)
         if self._calls is not None:
+            self._calls.drop_ended()
             body = asked = self._calls.restore_sampled_turns(build_training_request(body))
             if restores_reasoning and not self._dialect.drop_input_reasoning_items:
                 body = self._calls.restore_reasoning(body)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fastapi import Body
+from fastapi import Body, FastAPI
 
 from nemo_gym.agents.policy import Policy, Trajectory
 from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_responses_api_agent import SimpleResponsesAPIAgent
+from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
 from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.failures import AgentError, ConfigError
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
+from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import CounterEnvironment, ScriptedModel, task_row, text
 
 
@@ -53,6 +55,12 @@ class ActOnly(SimpleResponsesAPIAgent):
         policy = Policy(self.server_client, "policy_model", Trajectory(episode.params))
         tools = ToolClient(self.server_client, "env", episode.params.get("tools"))
         return policy.trajectory.end(await policy.take_turn(tools, 3))
+
+
+OVER_ENV = {
+    "resources_server": {"type": "resources_servers", "name": "env"},
+    "model_server": {"type": "responses_api_models", "name": "policy_model"},
+}
 
 
 class NoLoop(SimpleResponsesAPIAgent):
@@ -122,3 +130,42 @@ def test_an_agent_of_the_ecosystem_may_name_its_attempt_and_need_not_record_call
     assert agent._capture_correlation_enabled()
     assert not agent._model_call_capture_enabled()
     assert not agent._token_id_capture_enabled()
+
+
+class Ranked(CounterEnvironment):
+    def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
+        return {"tasks": len(tasks)}
+
+
+class OwnMetrics(SimpleAgent):
+    async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
+        return AggregateMetrics(agent_metrics={"own": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("agent", "environment", "has_own"),
+    [
+        (SimpleAgent, CounterEnvironment, False),
+        (SimpleAgent, Ranked, True),
+        (OwnMetrics, CounterEnvironment, True),
+        (OneCall, None, False),
+    ],
+)
+async def test_an_agent_says_whether_its_metrics_are_more_than_the_standard_ones(
+    agent: type[SimpleResponsesAPIAgent], environment: type[CounterEnvironment] | None, has_own: bool
+) -> None:
+    gym = InProcessGym()
+    if environment is not None:
+        gym.add(environment, "env")
+    gym.add(agent, "agent", **(OVER_ENV if environment else {}))
+    reply = await gym.client().get("agent", "/aggregate_metrics")
+    assert await reply.json() == {"has_own": has_own}
+
+
+async def test_of_an_environment_that_does_not_say_the_metrics_are_asked_for() -> None:
+    gym = InProcessGym()
+    env = gym.add(CounterEnvironment, "env")
+    gym.add(SimpleAgent, "agent", **OVER_ENV)
+    gym.transport.apps[f"http://127.0.0.1:{env.config.port}"] = FastAPI()  # without the route
+    reply = await gym.client().get("agent", "/aggregate_metrics")
+    assert await reply.json() == {"has_own": True}

@@ -96,7 +96,6 @@ class CallRecorder:
 
     async def record(self, call: EngineCall, last: dict[str, Any]) -> CallRecord:
         """Attach the record of a call to `last`, its last output item or its message."""
-        self._drop_ended()
         session, experts, capture = _session(), _read_routed_experts(call.chat), self._capture(call)
         ledger = self.ledgers.find(session)
         if ledger is not None:
@@ -132,7 +131,11 @@ class CallRecorder:
             last["routed_experts"] = experts
         return record
 
-    def _drop_ended(self) -> None:
+    def drop_ended(self) -> None:
+        """Drop the sessions that are over by the word of the current request, before it is asked.
+
+        A session of that name that begins while the engine answers is another one.
+        """
         context = current_context.get()
         if context is not None and context.ended:
             for session in read_ended(context.ended):
