@@ -1,6 +1,6 @@
 """Interpolations (`${...}`) and mandatory values (`???`), as OmegaConf defines them, with one problem per failed value.
 
-OmegaConf is imported only if there is an interpolation.
+OmegaConf is imported only for other interpolations than a key that is the whole value, as in `model: ${policy_name}`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ _OPTIONS = {
 _REFERENCE = re.compile(
     r"\$\{\s*(?:oc\.(?:select|dict\.keys|dict\.values|deprecated)\s*:\s*)?(?P<path>[^${}:,\s][^${}:,]*)[},]"
 )
+_WHOLE = re.compile(r"\$\{(?P<path>[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)\}", re.ASCII)
+_SHORT = 256
+"""Characters of a value that interpolations repeat without a count of what they make together."""
+_NOT_FOUND = object()
 _MAX_DEPTH = 50
 """Brackets that are open at once in an interpolation. The parser recurses at each."""
 _MAX_LENGTH = 32 << 10
@@ -58,9 +62,14 @@ def resolve(root: DictTree, problems: Problems, *, only: set[str] | None = None)
     if not interpolated:
         return data
     for path, tree in list(interpolated.items()):
-        if _is_malformed(path, tree, problems):  # OmegaConf would reject the whole configuration for it
+        value = _find_whole(str(dump_plain(tree)), data) if only is None or path[0] in only else _NOT_FOUND
+        if value is _NOT_FOUND and _is_malformed(path, tree, problems):
+            value = None  # OmegaConf would reject the whole configuration for it
+        if value is not _NOT_FOUND:
             del interpolated[path]
-            _put(data, path, None)
+            _put(data, path, value)
+    if not interpolated:
+        return data
     resolver = _Resolver(data, {path: tree.where for path, tree in interpolated.items()}, problems)
     wanted = [path for path in interpolated if only is None or path[0] in only]
     for path in wanted:
@@ -109,6 +118,17 @@ def _find_excess(text: str) -> str | None:
             length += 0 if depth else match.end() - start
     length += len(text) - start if depth else 0
     return f"its interpolations are longer than {_MAX_LENGTH >> 10} KiB" if length > _MAX_LENGTH else None
+
+
+def _find_whole(text: str, data: Any) -> Any:
+    """Return the short scalar of the key that is all of `text`; `_NOT_FOUND` for any other text or value."""
+    match = _WHOLE.fullmatch(text)
+    for part in match["path"].split(".") if match else ():
+        data = data.get(part, _NOT_FOUND) if isinstance(data, dict) else _NOT_FOUND
+    if match is None or not (data is None or isinstance(data, bool | int | float | str)):
+        return _NOT_FOUND
+    is_own = isinstance(data, str) and (_MARK in data or data == MISSING or len(data) > _SHORT)
+    return _NOT_FOUND if is_own else data
 
 
 def _is_malformed(path: Path, tree: Tree, problems: Problems) -> bool:

@@ -4,7 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from nemo_gym.config import _interpolation
 from nemo_gym.config._interpolation import references, report_missing, resolve, secret_paths
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.tree import DictTree, build_tree
@@ -27,6 +30,30 @@ def resolved(value: Any) -> Any:
 @pytest.mark.parametrize("value", [1, 1.5, True, None, "text", [1, {"a": None}], {"b": [1]}, ""])
 def test_an_interpolated_value_keeps_its_type(value: Any) -> None:
     assert resolved({"a": "${b}", "b": value}) == {"a": value, "b": value}
+
+
+_NAMES = st.sampled_from(["a", "b", "c-d", "_e", "null", "true", "1"])
+_PATHS = st.lists(_NAMES, min_size=1, max_size=3).map(".".join)
+_TEXTS = st.sampled_from(["", "x", "1", "null", "???", r"\${a}", "y" * 300])
+_NUMBERS = st.booleans() | st.integers(-3, 3) | st.floats()
+_LEAVES = st.none() | _NUMBERS | _TEXTS | _PATHS.map(lambda path: f"${{{path}}}")
+_TREES = st.recursive(
+    _LEAVES, lambda below: st.dictionaries(_NAMES, below, max_size=3) | st.lists(below, max_size=2)
+)
+
+
+@given(st.dictionaries(_NAMES, _TREES, max_size=4), st.none() | st.sets(_NAMES))
+@settings(max_examples=300, deadline=None)
+def test_a_whole_value_is_that_of_omegaconf(value: dict[str, Any], only: set[str] | None) -> None:
+    answers = []
+    for find in (_interpolation._find_whole, lambda text, data: _interpolation._NOT_FOUND):
+        problems = Problems()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(_interpolation, "_find_whole", find)
+            answers.append(
+                (repr(resolve(tree(value), problems, only=only)), [str(each) for each in problems.found])
+            )
+    assert answers[0] == answers[1]
 
 
 def test_interpolation_works_within_text_in_lists_and_over_several_steps() -> None:

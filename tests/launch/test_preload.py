@@ -20,6 +20,8 @@ HEAVY = ("aiohttp", "httpx", "hydra", "jsonschema", "numpy", "omegaconf", "opena
         "import nemo_gym.rollouts.run.collect, nemo_gym.rollouts.run.discovery",
         "import nemo_gym.server_utils, nemo_gym.launch.inline",
         "import responses_api_models.vllm_model.app, responses_api_agents.simple_agent.app",
+        "from nemo_gym.config.loading import load; load(['+policy_base_url=http://127.0.0.1:1', '+policy_api_key=none',"
+        " '+policy_model_name=m', '+config_paths=[responses_api_models/vllm_model/configs/vllm_model.yaml]'])",
     ],
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(statement: str) -> None:
