@@ -22,8 +22,6 @@ Layer: TypeAlias = Callable[[ASGIApp, Scope, Receive, Send], Awaitable[None]]
 """Handles a request by its first argument, the handler within it."""
 _RequestKey: TypeAlias = tuple[str, str, int, int]
 """The method and the path of a request, and the numbers of the app's routes and layers."""
-_Chosen: TypeAlias = tuple[ASGIApp, Callable[[Scope], bool] | None]
-"""A handler, and for one that is not of a direct route whether the app has a route for a request."""
 _IN_A_ROLLOUT = f"/{ROLLOUT_PATH_PREFIX}/"
 
 
@@ -38,7 +36,8 @@ class GymApp(FastAPI):
         self._direct_table = DirectTable([])
         self.layers: list[Layer] = []
         """Around the handler of every HTTP request, within its session; the last one is the innermost."""
-        self._chosen: dict[_RequestKey, _Chosen] = {}
+        self._known: dict[_RequestKey, ASGIApp] = {}
+        """The handlers of direct routes within the layers, as far as they have been asked for."""
 
     def build_middleware_stack(self) -> ASGIApp:
         """Build FastAPI's stack without its outermost layer, which would answer errors with plain text.
@@ -52,30 +51,33 @@ class GymApp(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            is_prefixed = scope["path"].startswith(_IN_A_ROLLOUT)
-            if is_prefixed:
-                scope = strip_prefix(scope)
             scope["app"] = self
             key = scope["method"], scope["path"], len(self.router.routes), len(self.layers)
-            handler, has_route = self._chosen.get(key) or self._choose(key, scope)
-            if is_prefixed and "path_params" in scope:
-                handler = partial(run_in_rollout, handler)
-            await self._request_middleware(handler, scope, receive, send, has_route)
+            handler = self._known.get(key)
+            if handler is not None:
+                await self._request_middleware(handler, scope, receive, send)
+            else:
+                await self._find_and_answer(key, scope, receive, send)
         elif scope["type"] == "websocket":
             await self._request_middleware(super().__call__, scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
-    def _choose(self, key: _RequestKey, scope: Scope) -> _Chosen:
-        """Return the handler of a request within the layers. That of a direct route is chosen once."""
+    async def _find_and_answer(self, key: _RequestKey, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the first request of a direct route, or any other."""
+        is_prefixed = scope["path"].startswith(_IN_A_ROLLOUT)
+        if is_prefixed:
+            scope = strip_prefix(scope)
         direct = self.find_direct_handler(scope)
         handler = direct or super().__call__
         for layer in reversed(self.layers):
             handler = partial(layer, handler)
-        if direct is None:
-            return handler, self.has_route
-        chosen = self._chosen[key] = handler, None
-        return chosen
+        if direct is not None and not is_prefixed:
+            self._known[key] = handler
+        if is_prefixed and "path_params" in scope:
+            handler = partial(run_in_rollout, handler)
+        has_route = None if direct is not None else self.has_route
+        await self._request_middleware(handler, scope, receive, send, has_route)
 
     def has_route(self, scope: Scope) -> bool:
         """Return whether a route takes a request; always True if the app has its own middleware, which may take any."""

@@ -51,9 +51,9 @@ class Received:
     def headers(self) -> Headers:
         headers = self._headers
         if isinstance(headers, bytes):
-            lines = [line.partition(b":") for line in headers.split(b"\r\n")[:-1]]
-            headers = [(name, value) for name, _, value in lines]
-        if not isinstance(headers, CIMultiDict | CIMultiDictProxy):
+            lines = [line.partition(":") for line in headers.decode("latin-1").split("\r\n")[:-1]]
+            headers = self._headers = CIMultiDict([(name, value.strip(" \t")) for name, _, value in lines])
+        elif not isinstance(headers, CIMultiDict | CIMultiDictProxy):
             decoded = [
                 (name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in headers
             ]

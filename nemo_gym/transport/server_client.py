@@ -254,7 +254,7 @@ class ServerClient(BaseModel):
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))
         if calls is not None:
             calls.append((server_name, _cut_rollout(url_path), round(monotonic() - began, 6)))
-        if context is not None:
+        if context is not None and (url_path == _OPENING or context.ledger is not None):
             _read_own_headers(reply, server_name, url_path, context)
         return ServerReply(reply, method, f"{server_name}{call.path}")
 
