@@ -90,7 +90,10 @@ def _run_one(keys: BenchKeys) -> int:
     about = circumstances()  # the machine's load without our own
     module = _module(keys.name)
     figures = module.run(keys.runs, keys) if hasattr(module, "BenchKeys") else module.run(keys.runs)
-    settings = {"runs": keys.runs, **_own_keys(keys)}
+    own = {
+        name: value for name, value in _own_keys(keys).items() if not isinstance(getattr(keys, name), Path)
+    }
+    settings = {"runs": keys.runs, **own}  # no places on this machine
     seconds = round(time.time() - began, 1)
     result = {"benchmark": keys.name, **about, "settings": settings, "seconds": seconds, "figures": figures}
     _print(result, keys.output)

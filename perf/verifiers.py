@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 class BenchKeys(Keys):
     environments: list[str] | None = Field(
-        None, description="Folders of `resources_servers/`; all by default."
+        None, description="Folders of `resources_servers/`; by default all with example rows."
     )
     seconds: float = Field(0.5, gt=0, description="Seconds of measurement per environment.")
 
@@ -51,7 +51,7 @@ class BenchKeys(Keys):
 def run(runs: int, keys: BenchKeys) -> Figures:
     """Return scores per second and CPU ms per score by environment and way; the medians of `runs`."""
     names = keys.environments or [
-        path.parent.name for path in sorted(PARENT_DIR.glob("resources_servers/*/app.py"))
+        path.parts[-3] for path in sorted(PARENT_DIR.glob("resources_servers/*/data/example.jsonl"))
     ]
     measured = {name: medians([_measure(name, keys.seconds) for _ in range(runs)]) for name in names}
     return {name: figures for name, figures in measured.items() if figures}
