@@ -123,12 +123,13 @@ def _find_excess(text: str) -> str | None:
 def _find_whole(text: str, data: Any) -> Any:
     """Return the short scalar of the key that is all of `text`; `_NOT_FOUND` for any other text or value."""
     match = _WHOLE.fullmatch(text)
-    for part in match["path"].split(".") if match else ():
-        data = data.get(part, _NOT_FOUND) if isinstance(data, dict) else _NOT_FOUND
-    if match is None or not (data is None or isinstance(data, bool | int | float | str)):
+    if match is None:
         return _NOT_FOUND
-    is_own = isinstance(data, str) and (_MARK in data or data == MISSING or len(data) > _SHORT)
-    return _NOT_FOUND if is_own else data
+    for part in match["path"].split("."):
+        data = data.get(part, _NOT_FOUND) if isinstance(data, dict) else _NOT_FOUND
+    if isinstance(data, str):
+        return _NOT_FOUND if _MARK in data or data == MISSING or len(data) > _SHORT else data
+    return data if data is None or isinstance(data, bool | int | float) else _NOT_FOUND
 
 
 def _is_malformed(path: Path, tree: Tree, problems: Problems) -> bool:
