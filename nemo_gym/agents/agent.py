@@ -10,6 +10,7 @@ import orjson
 from fastapi import Body, FastAPI, Request
 from fastapi import Response as HttpResponse
 from pydantic import Field, PrivateAttr
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.agents.sessions import AgentSessions, _AgentSessionRecord
 from nemo_gym.config.current import get_first_server_config_dict
@@ -83,6 +84,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         app = self.new_app()
         app.post("/v1/responses")(self.responses)
         app.post("/run")(self.run)
+        app.layers.append(self._tell_end)
         add_run_gate(app)
         has_own_metrics = own.aggregate_metrics is not base.aggregate_metrics
         aggregate = self.aggregate_metrics if has_own_metrics else self._pass_metrics_on
@@ -91,6 +93,14 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         app.post("/v1/agent_sessions")(self.seed_agent_session)
         app.post("/v1/agent_sessions/close")(self.close_agent_session)
         return app
+
+    async def _tell_end(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as a layer of the app, and let model servers know that an attempt is over."""
+        try:
+            await handler(scope, receive, send)
+        finally:
+            if scope["path"] == "/run":  # a caller of /v1/responses may go on with the conversation
+                self.server_client.ended_sessions.note_end()
 
     async def before_stop(self) -> None:
         await self._close_open_sessions()

@@ -266,7 +266,6 @@ class _Session:
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._client.note_end(self._episode.calls)
         await close_quietly(self._client, self._resources, "/close_session", self._bodies.closing)
 
 

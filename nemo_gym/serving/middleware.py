@@ -210,7 +210,7 @@ class RequestMiddleware:
         if self.browsers is not None and CLIENT_CANCELS not in scope:  # no page can send a call in memory
             self.browsers.check(headers)
         named = scope.get("path_params", {}).get("rollout_id")
-        session, responder.headers, is_opened = self.access.admit(path, headers, named)
+        session, responder.headers, is_opened, is_new = self.access.admit(path, headers, named)
         if is_opened:
             scope["path_params"] = {"rollout_id": session}
         context = RequestContext(
@@ -219,6 +219,8 @@ class RequestMiddleware:
             is_verifying=path == "/verify",
             is_policy_acting=path in self.policy_paths,
         )
+        if is_new:
+            context.models = set()
         if _TOKENS in headers:
             context.takes_lists = headers[_TOKENS] == _LISTS
         if _ENDED in headers and self.access.is_trusted(headers):

@@ -56,6 +56,8 @@ class Admission(NamedTuple):
     response_headers: tuple[RawHeader, ...]
     is_opened: bool = False
     """True for a request of an opened rollout, which has no session cookie."""
+    is_new: bool = False
+    """True if the caller named no session, so that no other request has this one."""
 
 
 @dataclass(slots=True)
@@ -100,20 +102,20 @@ class SessionAccess:
         elif self.authenticates_sessions and named is not None:
             self.check_token(headers, _NAMED_SESSION)
         # A client that sends a cookie carries the cookies of the latest response only.
-        needs_cookie = b"cookie" in headers or path == _AGENT_SESSIONS
+        needs_cookie, is_new = b"cookie" in headers or path == _AGENT_SESSIONS, False
         if named is not None:
             session = named.decode("latin-1")
         elif (given := self._read_cookie_session(path, headers)) is not None:
             session = given
         else:
-            session, needs_cookie = clock.hex_id(), True
+            session, needs_cookie, is_new = clock.hex_id(), True, True
         incarnation = headers.get(_INCARNATION)
         if incarnation is not None and incarnation != self.incarnation.encode():
             raise self._build_lost_refusal(path)
         if path == "/seed_session":
             headers_of_opening = (self._cookie(session), (_INCARNATION, self.incarnation.encode()))
             return Admission(session, headers_of_opening + self.opening_headers)
-        return Admission(session, (self._cookie(session),) if needs_cookie else ())
+        return Admission(session, (self._cookie(session),) if needs_cookie else (), is_new=is_new)
 
     def _is_open(self, path: str, headers: Headers) -> bool:
         proves = self.proofs.get(path)

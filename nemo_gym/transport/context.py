@@ -66,6 +66,8 @@ class RequestContext:
     """The calls that the policy of an attempt made so far; None if no attempt is driven here."""
     takes_lists: bool = False
     """The caller writes the fields of trainers itself (`TOKENS_HEADER`)."""
+    models: set[str] | None = None
+    """The model servers that a request has called, to be told of its session's end; None if its caller named that."""
     ended: bytes = b""
     """Other sessions that are over (`ENDED_HEADER`), from a caller with the run's token, if there is one."""
     is_policy_acting: bool = False

@@ -7,7 +7,7 @@ as a sampled answer does: the names wait for the next call that goes to the same
 from __future__ import annotations
 
 from nemo_gym.transport.calls import Call
-from nemo_gym.transport.context import ENDED_HEADER
+from nemo_gym.transport.context import ENDED_HEADER, RequestContext, current_context
 from nemo_gym.transport.directory import Directory
 
 _MOST = 64
@@ -22,6 +22,16 @@ class EndedSessions:
         self._directory = directory
         self._by_url: dict[str, list[str]] = {}
 
+    def note_end(self) -> None:
+        """Let the current session's name wait for the next call of each model server that the request has called.
+
+        A session that a caller has named is the caller's, and does not end here.
+        """
+        context = current_context.get()
+        if context is not None and context.models:
+            for server in context.models:
+                self.add(server, context.session)
+
     def add(self, server: str, session: str) -> None:
         """Let the name of a session wait for the next call of the process of `server` that has served it."""
         if _SEPARATOR in session:
@@ -30,8 +40,10 @@ class EndedSessions:
         names.append(session)
         del names[:-_MOST]
 
-    def tell(self, server: str, call: Call) -> None:
-        """Give a call the names that wait for the process that it goes to."""
+    def tell(self, server: str, call: Call, context: RequestContext | None) -> None:
+        """Give a model call the names that wait for the process that it goes to, and note its server for `note_end`."""
+        if context is not None and context.models is not None:
+            context.models.add(server)
         if not self._by_url or (call.session is None and len(self._directory.replicas(server)) > 1):
             return
         names = self._by_url.pop(self._directory.choose(server, call.session), None)

@@ -25,7 +25,7 @@ def rollout_context(rollout_id: str | None) -> Iterator[None]:
     if rollout_id is None:
         within = None
     else:
-        within = replace(context, session=rollout_id) if context else RequestContext(rollout_id)
+        within = replace(context, session=rollout_id, models=None) if context else RequestContext(rollout_id)
     previous = current_context.set(within)
     try:
         yield

@@ -7,7 +7,7 @@ them from one reply to the next call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Any, cast
@@ -34,7 +34,6 @@ from nemo_gym.transport.context import (
     INCARNATION_HEADER,
     SESSION_HEADER,
     VERIFYING,
-    PolicyCall,
     RequestContext,
     current_context,
 )
@@ -184,13 +183,6 @@ class ServerClient(BaseModel):
     def ended_sessions(self) -> EndedSessions:
         return EndedSessions(self.own_caller.directory)
 
-    def note_end(self, calls: Iterable[PolicyCall]) -> None:
-        """Tell the model servers among `calls`, with the next call that each gets, that this session is over."""
-        context = current_context.get()
-        if context is not None:
-            for server in {server for server, path, _ in calls if path in CALL_ROUTES}:
-                self.ended_sessions.add(server, context.session)
-
     def caller(self) -> Caller:
         """Return the caller behind this client."""
         return self.own_caller
@@ -248,7 +240,7 @@ class ServerClient(BaseModel):
         session = _put_cookies(call, cookies, session) if cookies else session
         _put_own_headers(call, server_name, self.own_caller.token, session, context)
         if url_path in CALL_ROUTES:
-            self.ended_sessions.tell(server_name, call)
+            self.ended_sessions.tell(server_name, call, context)
         began = monotonic() if calls is not None else 0.0
         sending = self.own_caller.send(server_name, call, call.propagated)
         reply = await (sending if timeout is None else asyncio.wait_for(sending, _read_seconds(timeout)))

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import orjson
 import pytest
+from fastapi import Request
+from fastapi import Response as HttpResponse
 
 from nemo_gym.base_resources_server import (
     BaseResourcesServerConfig,
@@ -25,6 +27,7 @@ from nemo_gym.rollouts.run.answer import AgentAnswer, Failed, Scored, classify
 from nemo_gym.rows.calls import fill_contract_fields, read_calls, settle_sequence
 from nemo_gym.rows.forms import ScoredRow
 from nemo_gym.rows.token_lists import fill_lists, has_lists, without_tokens, write_lists
+from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.tokens.records import CARRIED_FIELDS, CONTRACT_FIELDS, FOR_CONTRACT, RECORD_FIELD, TokenForm
 from nemo_gym.transport import Reply
@@ -291,21 +294,60 @@ async def test_the_line_of_a_failure_has_no_lists(engine: EngineProcess) -> None
 async def test_a_model_server_forgets_the_rollouts_that_are_over(engine: EngineProcess) -> None:
     gym = gym_over(engine, Library)
     async with gym.running():
-        held = ledgers_of(gym)
-        for number in range(3):
-            await run(gym, **{SESSION_HEADER: f"attempt-{number}"})
-        assert held.names() == ["attempt-2"]
-        last = held.find("attempt-2")
+        held, seen = ledgers_of(gym), set[str]()
+        for _ in range(3):
+            await run(gym)
+            (session,) = held.names()
+            seen.add(session)
+        assert len(seen) == 3
+        last = held.find(session)
         assert last is not None
         assert held.held_ids == len(last) > 0
 
 
-async def test_a_rollout_that_is_run_again_begins_anew(engine: EngineProcess) -> None:
+async def test_a_session_of_the_caller_does_not_end_with_a_rollout(engine: EngineProcess) -> None:
     gym = gym_over(engine, Library)
     async with gym.running():
-        first, again = [orjson.loads(await run(gym, **{SESSION_HEADER: "attempt"})) for _ in range(2)]
-    records = [row["response"]["output"][-1][RECORD_FIELD] for row in (first, again)]
-    assert [record["call"] for record in records] == [0, 0]
+        rows = [orjson.loads(await run(gym, **{SESSION_HEADER: "mine"})) for _ in range(2)]
+        await run(gym, **{SESSION_HEADER: "another"})
+        assert ledgers_of(gym).names() == ["mine", "another"]
+    assert [row["response"]["output"][-1][RECORD_FIELD]["call"] for row in rows] == [0, 1]
+
+
+class Delegating(SimpleAgent):
+    """Has the agent do the task twice, in its own session."""
+
+    async def run(self, request: Request) -> HttpResponse:
+        rows = []
+        for _ in range(2):
+            reply = await self.server_client.post("agent", "/run", data=await request.body())
+            reply.raise_for_status()
+            rows.append(orjson.loads(reply.body))
+        return JsonResponse(orjson.dumps({"rows": rows}))
+
+
+async def test_a_rollout_within_another_one_does_not_end_its_session(engine: EngineProcess) -> None:
+    gym = gym_over(engine, Library)
+    gym.add(
+        Delegating,
+        "delegating",
+        resources_server={"type": "resources_servers", "name": "library"},
+        model_server={"type": "responses_api_models", "name": "policy_model"},
+    )
+    async with gym.running():
+        reply = await gym.post("delegating", "/run", ROW)
+        reply.raise_for_status()
+        rows = orjson.loads(reply.body)["rows"]
+    assert [row["response"]["output"][-1][RECORD_FIELD]["call"] for row in rows] == [0, 1]
+
+
+async def test_a_conversation_over_responses_goes_on(engine: EngineProcess) -> None:
+    gym = gym_over(engine, Library)
+    async with gym.running():
+        first = await gym.post("agent", "/v1/responses", {"input": "Hello."})
+        await run(gym)
+        second = await gym.post("agent", "/v1/responses", {"input": "Again."}, cookies=first.cookies)
+    assert [orjson.loads(each.body)["output"][-1][RECORD_FIELD]["call"] for each in (first, second)] == [0, 1]
 
 
 async def test_a_caller_without_the_token_ends_no_session(engine: EngineProcess) -> None:

@@ -9,7 +9,7 @@ from nemo_gym.transport.ended_sessions import EndedSessions, read_ended
 
 def take(ended: EndedSessions, session: str | None = "next") -> list[str]:
     call = Call("POST", "/v1/responses", session=session)
-    ended.tell("model", call)
+    ended.tell("model", call, None)
     return read_ended(call.headers[ENDED_HEADER].encode()) if ENDED_HEADER in call.headers else []
 
 

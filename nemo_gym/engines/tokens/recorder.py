@@ -132,10 +132,7 @@ class CallRecorder:
         return record
 
     def drop_ended(self) -> None:
-        """Drop the sessions that are over by the word of the current request, before it is asked.
-
-        A session of that name that begins while the engine answers is another one.
-        """
+        """Drop the sessions that are over by the word of the current request."""
         context = current_context.get()
         if context is not None and context.ended:
             for session in read_ended(context.ended):
